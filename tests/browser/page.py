@@ -130,6 +130,7 @@ def fill(redis):
     redis.command("LPUSH", HOSTILE, "<script>window.hacked=1</script>\u202e")
     redis.command("LPUSH", "orders", *(f"order {number}" for number in range(120)))
     redis.command("LPUSH", "orizuru:{orders}:unack", "rejected order")
+    redis.command("LPUSH", "orizuru:{orders}:suspects", "suspected order")
 
 
 def check_token(browser, link):
@@ -286,6 +287,14 @@ def check_steps(browser, redis):
     open_message(browser, "rejected order")
     browser.click("button", "Run now")
     eventually(lambda: b"rejected order" in waiting())
+    browser.saying("p", "Nothing here.")
+
+    browser.saying("span", "no workers · 1 suspected")
+    browser.click(".tabs a", "Suspected")
+    open_message(browser, "suspected order")
+    browser.saying("dd", "Suspected")
+    browser.click("button", "Run now")
+    eventually(lambda: waiting()[0] == b"suspected order")
     browser.saying("p", "Nothing here.")
 
     # msgpack [2, payload, reason, time], as consumers write it

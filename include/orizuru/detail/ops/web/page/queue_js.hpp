@@ -18,7 +18,8 @@ import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './
 
 const PAGE = 50;
 const SEARCH_AGAIN = 5000;
-const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued', dead: 'Died'};
+const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued',
+    suspected: 'Enqueued', dead: 'Died'};
 const NOTES = {held: 'Worker', dead: 'Reason'};
 
 // When it was enqueued, is due, or died, seen from now.

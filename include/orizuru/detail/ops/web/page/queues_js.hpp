@@ -32,7 +32,8 @@ function doneOf(queue) {
 }
 
 export const PLACES = {
-    waiting: 'Waiting', held: 'In hand', scheduled: 'Scheduled', rejected: 'Rejected', dead: 'Dead',
+    waiting: 'Waiting', held: 'In hand', scheduled: 'Scheduled', rejected: 'Rejected',
+    suspected: 'Suspected', dead: 'Dead',
 };
 
 const LONG_AGO = 60_000; // a queue whose oldest message has waited so long is in trouble
@@ -58,8 +59,9 @@ export function numbers() {
 
 // What is wrong with a queue, beside its name.
 export function tags(queue) {
-    const idle = queue.waiting > 0 && queue.consumers === queue.unheard && !queue.paused;
-    return [queue.paused && 'paused', idle && 'no workers', queue.error && line(queue.error)]
+    const idle = queue.waiting + queue.suspected > 0 && queue.consumers === queue.unheard && !queue.paused;
+    return [queue.paused && 'paused', idle && 'no workers',
+        queue.suspected > 0 && `${number(queue.suspected)} suspected`, queue.error && line(queue.error)]
         .filter(Boolean).join(' · ');
 }
 
