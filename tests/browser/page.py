@@ -11,6 +11,7 @@ screenshots go there.
 """
 
 import contextlib
+import hashlib
 import pathlib
 import sys
 import tempfile
@@ -131,6 +132,8 @@ def fill(redis):
     redis.command("LPUSH", "orders", *(f"order {number}" for number in range(120)))
     redis.command("LPUSH", "orizuru:{orders}:unack", "rejected order")
     redis.command("LPUSH", "orizuru:{orders}:suspects", "suspected order")
+    blamed = hashlib.sha1(b"suspected order").hexdigest()
+    redis.command("HSET", "orizuru:{orders}:recoveries", blamed, 2)
 
 
 def check_token(browser, link):
@@ -291,8 +294,10 @@ def check_steps(browser, redis):
 
     browser.saying("span", "no workers · 1 suspected")
     browser.click(".tabs a", "Suspected")
+    browser.sees("td:nth-child(2)", "for 2 deaths")
     open_message(browser, "suspected order")
     browser.saying("dd", "Suspected")
+    browser.saying("dd", "for 2 deaths")
     browser.click("button", "Run now")
     eventually(lambda: waiting()[0] == b"suspected order")
     browser.saying("p", "Nothing here.")

@@ -91,7 +91,8 @@ class Inspector {
     /// Up to `count` messages of a place, from the one that `first` others precede: those that are
     /// served next come first, of suspected ones those that are tried next, of rejected ones those
     /// that were rejected first, of the dead the newest. Payloads come whole. Redis: O(first +
-    /// count), for held ones O(consumers + count). Throws std::invalid_argument for a negative
+    /// count), for held ones O(consumers + count); for suspected ones also an HMGET for up to 1000
+    /// of them, as find, remove_if and run_if do. Throws std::invalid_argument for a negative
     /// number, too.
     [[nodiscard]] std::vector<PlacedMessage> peek(const std::string& queue, Place place,
                                                   std::int64_t first, std::int64_t count);

@@ -9,6 +9,7 @@
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/due_time.hpp>
 #include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -91,6 +92,9 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
         break;
     }
     std::vector<PlacedMessage> found = peek_list(keys, place, -first - count, -first - 1);
+    if (place == Place::suspected) {
+        detail::read_blame(*m_connections.of(keys), keys, found);
+    }
     std::ranges::reverse(found); // the right end is served next
     return found;
 }

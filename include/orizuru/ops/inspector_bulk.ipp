@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
+#include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/choice.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
@@ -113,6 +114,9 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys,
         found.reserve(parts[3].elements.size());
         for (Reply& one : parts[3].elements) {
             found.push_back(message_of(keys, place, one));
+        }
+        if (place == Place::suspected) {
+            detail::read_blame(connection, keys, found);
         }
         return found;
     }

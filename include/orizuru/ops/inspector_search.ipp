@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/masters.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
@@ -22,6 +23,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 namespace orizuru {
@@ -168,6 +170,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
     bool ended = detail::is_enough(found);
+    const std::size_t before = found.size();
     for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
         Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key,
@@ -185,6 +188,9 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
         }
         looked_at += parts[0].integer;
         ended = parts[1].integer == 1 || parts[0].integer == 0 || detail::is_enough(found);
+    }
+    if (place == Place::suspected) {
+        detail::read_blame(connection, keys, std::span(found).subspan(before));
     }
 }
 

@@ -68,6 +68,8 @@ struct PlacedMessage {
     std::optional<JobTime> time = {};
     /// Who holds it.
     std::string consumer = {};
+    /// How often a suspected one was blamed for a consumer's death; forgotten 72 h after the last.
+    std::uint64_t blamed = 0;
 
     /// The job in the payload; nothing when that is no job's envelope.
     [[nodiscard]] std::optional<Job<Raw>> job() const;

@@ -272,6 +272,12 @@ TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
     CHECK(only("held").at("payload") == "held one");
     CHECK(only("rejected").at("payload") == "rejected one");
     CHECK(only("suspected").at("payload") == "suspected one");
+    redis.command(
+        {"HSET", "orizuru:{q}:recoveries", "5acf976ae080bcea878a2d30a3b2d46cc6026c67", "2"});
+    CHECK(only("suspected").at("blamed") == 2);
+    CHECK(only("waiting").at("blamed") == 0);
+    CHECK(contains(text({"peek", "q", "--where", "suspected"}),
+                   "blamed for 2 deaths  suspected one\n"));
     CHECK(contains(text({"show", "q"}), "\nsuspected  1\n"));
     CHECK(only("scheduled").at("payload") == "later");
     CHECK(only("scheduled").at("due_at").get<std::string>().size() == 24);

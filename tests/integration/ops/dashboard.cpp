@@ -559,7 +559,14 @@ TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once")
     }
     SUBCASE("suspected ones run, move and go, too") {
         redis.lpush(suspects, {"d", "e", "f"});
+        redis.command({"HSET", "orizuru:{q}:recoveries", "3c363836cf4e16666669a25da280a1865c2d2874",
+                       "2"}); // of "d"
         CHECK(messages("suspected").size() == 3);
+        CHECK(messages("suspected").at(0).at("blamed") == 2);
+        CHECK(messages("suspected").at(1).at("blamed") == 0);
+        redis.command(
+            {"HSET", "orizuru:{q}:recoveries", "3c363836cf4e16666669a25da280a1865c2d2874", "3"});
+        CHECK(eventually([&] { return messages("suspected").at(0).at("blamed") == 3; }));
         CHECK(done("/api/run?id=" + id_of_first("suspected")));
         CHECK(waiting() == Texts{"d", "a", "b", "c"});
         CHECK(done("/api/move?id=" + id_of_first("suspected") + "&to=r"));

@@ -338,6 +338,41 @@ TEST_CASE_FIXTURE(Fixture, "a message runs now before all that wait, if it waits
     CHECK(payloads(Place::waiting) == Texts{"c", "a", "b"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a suspected message tells how often it was blamed, a job by its id") {
+    const std::string recoveries = "orizuru:{q}:recoveries";
+    const std::string id = *jobs.push({"a job"});
+    redis.command({"RENAME", "q", suspects});
+    redis.lpush(suspects, {"text", "unknown"});
+    const std::string sha1 = "372ea08cab33e71c02c651dbc83a474d32c676ea"; // of "text"
+    redis.command({"HSET", recoveries, "job " + id, "2", sha1, "3"});
+    const auto blamed = [](const std::vector<PlacedMessage>& messages) {
+        std::vector<std::uint64_t> found;
+        for (const PlacedMessage& message : messages) {
+            found.push_back(message.blamed);
+        }
+        return found;
+    };
+    using Counts = std::vector<std::uint64_t>;
+    CHECK(blamed(inspector.peek("q", Place::suspected, 0, 10)) == Counts{2, 3, 0});
+    CHECK(blamed(inspector.peek("q", Place::suspected, 9, 10)).empty());
+    CHECK(blamed(inspector.find("q", id, 10)) == Counts{2});
+    Counts seen;
+    inspector.remove_if(
+        "q", Place::suspected,
+        [&](const PlacedMessage& message) {
+            seen.push_back(message.blamed);
+            return false;
+        },
+        10);
+    CHECK(seen == Counts{0, 3, 2});
+    push({"text"});
+    CHECK(blamed(inspector.peek("q", Place::waiting, 0, 10)) == Counts{0});
+    redis.del(recoveries);
+    redis.set(recoveries, "x");
+    CHECK_THROWS_WITH_AS(static_cast<void>(inspector.peek("q", Place::suspected, 0, 1)),
+                         doctest::Contains(recoveries.c_str()), orizuru::ReplyError);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a suspected message runs now before all that wait, and no more apart") {
     push({"a", "b"});
     redis.lpush(suspects, {"c", "d"});

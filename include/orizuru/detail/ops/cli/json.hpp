@@ -132,6 +132,7 @@ namespace orizuru::detail::cli {
         {"due_at", json_of(message.place == Place::scheduled ? message.time : std::nullopt)},
         {"reason", message.reason},
         {"consumer", message.consumer},
+        {"blamed", message.blamed},
         {"job", job ? json_of(*job) : Json()},
         {"payload", text ? payload : to_hex(payload)},
         {"payload_encoding", text ? "utf-8" : "hex"}};

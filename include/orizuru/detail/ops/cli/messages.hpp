@@ -61,10 +61,19 @@ namespace orizuru::detail::cli {
     return std::string(payload);
 }
 
+/// Why a message is where it is, or why its job has failed.
+[[nodiscard]] inline std::string reason_of(const PlacedMessage& message,
+                                           const std::optional<Job<Raw>>& job) {
+    if (message.blamed > 0) {
+        return joined(
+            {"blamed for ", Digits(message.blamed), message.blamed == 1 ? " death" : " deaths"});
+    }
+    return message.place != Place::dead && job ? job->last_error : message.reason;
+}
+
 [[nodiscard]] inline Table::Row row_of(const CliCall& call, const PlacedMessage& message) {
     const std::optional<Job<Raw>> job = message.job();
     const std::string& payload = job ? job->payload.bytes : message.payload;
-    const bool dead = message.place == Place::dead;
     const std::optional<JobTime> enqueued = job ? std::optional(job->enqueued_at) : std::nullopt;
     return {std::string(place_name(message.place)),
             job ? job->id : "-",
@@ -72,7 +81,7 @@ namespace orizuru::detail::cli {
             job ? std::to_string(job->attempt) : "-",
             optional_text(message.time ? message.time : enqueued),
             message.consumer,
-            excerpt(call, !dead && job ? job->last_error : message.reason, 60),
+            excerpt(call, reason_of(message, job), 60),
             excerpt(call, call.has_format() ? call.formatted(message, payload) : readable(payload),
                     80)};
 }

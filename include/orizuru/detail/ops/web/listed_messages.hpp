@@ -39,7 +39,7 @@ class ListedMessages {
                             std::size_t most = 20'000)
         : m_most_bytes(most_bytes), m_most(most) {}
 
-    /// The message with its id, which is the same each time that it is seen at its place. Equal
+    /// The message with its id, which is the same each time that it is seen so at its place. Equal
     /// messages of a place have one id. No other process has the same, nor a later one.
     std::pair<std::string, Handle> keep(std::string queue, PlacedMessage message) {
         const std::size_t hash = std::hash<std::string>()(message.bytes);
@@ -49,7 +49,7 @@ class ListedMessages {
             const ListedMessage& known = *at->second->handle;
             if (known.message.place == message.place && known.queue == queue &&
                 known.message.consumer == message.consumer &&
-                known.message.bytes == message.bytes) {
+                known.message.blamed == message.blamed && known.message.bytes == message.bytes) {
                 m_entries.splice(m_entries.begin(), m_entries, at->second);
                 return {at->second->id, at->second->handle};
             }

@@ -77,7 +77,8 @@ class MessageView {
                      {"size", job ? job->payload.bytes.size() : message.payload.size()},
                      {"reason", cut_text(message.reason, longest_preview)},
                      {"time", json_of(message.time)},
-                     {"consumer", message.consumer}};
+                     {"consumer", message.consumer},
+                     {"blamed", message.blamed}};
         if (job) {
             view["job"] = {{"id", job->id},
                            {"kind", job->kind},

@@ -83,6 +83,11 @@ export function number(value) {
     return value.toLocaleString('en');
 }
 
+// What a message was blamed for.
+export function deaths(count) {
+    return count > 0 ? `for ${number(count)} ${count === 1 ? 'death' : 'deaths'}` : '';
+}
+
 // 840 ms, 12 s, 43 min, 5 h, 3 d
 export function duration(milliseconds) {
     const ms = Math.max(0, milliseconds);

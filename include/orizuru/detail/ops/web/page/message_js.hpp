@@ -12,7 +12,7 @@ inline constexpr std::string_view message_js = R"js(
 // The dialog that shows one message: when, how often, why, its payload, and what can be done.
 
 import {download, get} from './api.js';
-import {confirming, el, fill, line, moment, plain, size} from './elements.js';
+import {confirming, deaths, el, fill, line, moment, plain, size} from './elements.js';
 import {PLACES} from './queues.js';
 
 const dialog = document.querySelector('dialog');
@@ -28,6 +28,7 @@ function facts(message) {
         'Died': message.place === 'dead' && time(message.time),
         'Due': message.place === 'scheduled' && time(message.time),
         'Reason': message.reason,
+        'Blamed': deaths(message.blamed),
         'Job': job.id,
         'Kind': job.kind,
         'Try': tries,

@@ -12,7 +12,7 @@ inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
 
 import {get} from './api.js';
-import {bars, confirming, decoded, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
+import {bars, confirming, deaths, decoded, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
 
@@ -20,7 +20,7 @@ const PAGE = 50;
 const SEARCH_AGAIN = 5000;
 const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued',
     suspected: 'Enqueued', dead: 'Died'};
-const NOTES = {held: 'Worker', dead: 'Reason'};
+const NOTES = {held: 'Worker', suspected: 'Blamed', dead: 'Reason'};
 
 // When it was enqueued, is due, or died, seen from now.
 function when(message, now) {
@@ -132,7 +132,8 @@ function messagesTable(app, key, place, first) {
         row.message = message;
         const [text, note, attempt, bytes, time] = row.children;
         fill(text, line(message.preview || message.job?.id || '(payload not shown)'));
-        fill(note, line(message.consumer || message.reason || message.job?.lastError || ''));
+        fill(note, line(message.consumer || deaths(message.blamed) || message.reason
+            || message.job?.lastError || ''));
         fill(attempt, message.job ? number(message.job.attempt) : '–', message.job ? '' : 'zero');
         fill(bytes, size(message.size));
         const [shown, style, title] = when(message, Date.now());
