@@ -65,16 +65,15 @@ inline std::string_view queue_states_script() {
 local seen = 0
 local function state(source, unack, scheduled, dead, consumers, paused, suspects, processing,
     heartbeat, collected)
-    local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'},
-        {suspects, 'list'}}
-    local refused = refusal({}, {{'TYPE', source}, {'GET', source}})
+    local refused = refusal({{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
+        {consumers, 'set'}, {suspects, 'list'}}, {{'TYPE', source}, {'GET', source},
+        {'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack}, {'ZCARD', scheduled},
+        {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead}, {'SMEMBERS', consumers},
+        {'EXISTS', paused}, {'LLEN', suspects}})
     if refused then return refused end
-    local gone = retired(source)
-    if not gone then kinds[6] = {source, 'list'} end
-    refused = refusal(kinds, {{'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack},
-        {'ZCARD', scheduled}, {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead},
-        {'SMEMBERS', consumers}, {'EXISTS', paused}, {'LLEN', suspects}, {'TYPE', consumers}})
-    if refused then return refused end
+    local kind = redis.call('TYPE', source).ok
+    local gone = kind == 'string' and retired(source)
+    if not gone and kind ~= 'list' and kind ~= 'none' then return refusal({{source, 'list'}}, {}) end
     local ids, held, unheard = redis.call('SMEMBERS', consumers), 0, 0
     for _, id in ipairs(ids) do
         held = held + held_list(processing, id)
