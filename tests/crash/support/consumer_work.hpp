@@ -33,12 +33,12 @@ namespace orizuru::test {
 /// Where handlers push to.
 [[nodiscard]] inline std::string other_queue(const std::string& queue) { return queue + "-other"; }
 
-/// Throws for an error that neither a restarted Redis nor repeated cuts explain: it ends the
+/// Throws for an error that neither an outage of Redis nor repeated cuts explain: it ends the
 /// process, which the storm reports.
 inline void refuse_unexpected(const ReplyError& error) {
     const bool cut_off = std::string_view(error.what()).find("the connection broke each time") !=
                          std::string_view::npos;
-    if (error.code() != "LOADING" && !cut_off) {
+    if (!is_for_now(error) && !cut_off) {
         throw std::runtime_error(std::string("unexpected: ") + error.what());
     }
 }
@@ -55,7 +55,7 @@ bool settle_noting(Journal& journal, std::uint64_t message, Place to, Settle set
         return done;
     } catch (const ReplyError& error) {
         refuse_unexpected(error);
-        journal.write({message, Step::not_settled, to});
+        journal.write({message, Step::refused, to});
     } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
         // In doubt.
     }
@@ -101,7 +101,7 @@ class ConsumerWork {
         : m_journal(work.journal),
           m_chance(work.seed),
           m_other(other_queue(work.queue)),
-          m_options(options(work.index)),
+          m_options(options(work)),
           m_most_held(work.index % 4 < 2 ? 0 : 3),
           m_consumer(connected<Consumer<Raw>>(work.endpoint(), work.queue, m_options)) {}
 
@@ -129,11 +129,12 @@ class ConsumerWork {
   private:
     using Guard = MessageGuard<Raw>;
 
-    static ConsumerOptions options(std::size_t index) {
+    static ConsumerOptions options(const Work& work) {
         constexpr std::array prefetch{1, 10, 100};
-        return {.lease = storm_lease,
-                .prefetch = prefetch[index % 3],
-                .ack = index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred};
+        return {.name = work.name(),
+                .lease = storm_lease,
+                .prefetch = prefetch[work.index % 3],
+                .ack = work.index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred};
     }
 
     /// A consumer holds at most two batches, so a message that `next` hands out was not fetched

@@ -7,8 +7,10 @@
 #pragma once
 
 #include "crash/support/journal.hpp"
+#include "crash/support/lives.hpp"
 #include "crash/support/process.hpp"
 #include "crash/support/work.hpp"
+#include "crash/support/write_outages.hpp"
 #include "fuzz/simulation/chance.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
@@ -19,6 +21,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,7 +49,16 @@ class Crowd {
     void kill_one();
     /// For 0.1 to 5 leases.
     void pause_one();
+    /// For as long, unless Redis has just been away.
     void pause_redis();
+    /// Lets Redis take no writes, at times, for half a lease to three.
+    void refuse_writes_at_times(std::uint64_t faults, std::uint64_t least) {
+        if (!m_redis_resumes_at) {
+            m_outages.begin_at_times(m_chance, faults, least);
+        }
+    }
+    /// How often it has taken none.
+    [[nodiscard]] virtual std::uint64_t count_outages() const { return m_outages.count(); }
     /// Kills it, and returns when it answers again.
     void restart_redis();
 
@@ -54,6 +66,7 @@ class Crowd {
     struct Member {
         Process process;
         std::optional<Clock::time_point> resume_at = {};
+        std::int64_t paused_since = 0;
 
         [[nodiscard]] const Work& work() const noexcept { return process.work(); }
     };
@@ -61,6 +74,7 @@ class Crowd {
     void add(Work work);
     void start(Member& member) {
         member.process.start(++m_serial, m_chance.below(1'000'000), uri_for(member.work()));
+        m_lives.began(member.work());
     }
     void kill(Member& member);
     /// A process whose pause is not over is left alone, or it would hardly ever run.
@@ -70,8 +84,20 @@ class Crowd {
     template <class Suitable>
     Member& pick_in_turn(std::set<std::string>& roles, Suitable suitable);
     virtual void look_around();
-    void resume_redis();
-    [[nodiscard]] bool redis_is_paused() const noexcept { return m_redis_resumes_at.has_value(); }
+    /// Lets Redis take all commands again.
+    void free_redis();
+    /// True if Redis answers questions.
+    [[nodiscard]] bool redis_answers() const noexcept {
+        return !m_redis_resumes_at && !m_outages.is_busy();
+    }
+    /// True if it takes writes, too.
+    [[nodiscard]] bool redis_takes_writes() const noexcept {
+        return !m_redis_resumes_at && !m_outages.goes_on();
+    }
+    /// Reports those who were taken for dead while they lived, so far, and as Redis remembers.
+    void judge_lives(RedisClient& redis, const WriteOutages& outages) {
+        std::ranges::copy(m_lives.judge(redis, outages), std::back_inserter(m_wrong));
+    }
     /// Checks that each process goes on with its work, at the latest when its pause is over.
     template <class GetsOn>
     void tell_hung(GetsOn gets_on);
@@ -84,6 +110,8 @@ class Crowd {
     [[nodiscard]] FaultReport& report() const noexcept { return m_report; }
     [[nodiscard]] Chance& chance() noexcept { return m_chance; }
     [[nodiscard]] const std::string& folder() const noexcept { return m_folder.path(); }
+    [[nodiscard]] Lives& lives() noexcept { return m_lives; }
+    [[nodiscard]] WriteOutages& outages() noexcept { return m_outages; }
     [[nodiscard]] std::vector<std::string>& wrong() noexcept { return m_wrong; }
 
   private:
@@ -97,14 +125,19 @@ class Crowd {
     /// By itself, as it should.
     virtual void has_ended(const Member&) {}
     Clock::time_point some_leases();
+    void resume(Member& member);
+    void resume_redis();
 
     RedisServer& m_server;
     FaultReport& m_report;
     Chance m_chance;
     TempDir m_folder;
+    Lives m_lives{m_folder.path(), m_report};
+    WriteOutages m_outages{m_server, m_report};
     std::uint64_t m_serial = 0;
     std::vector<std::string> m_wrong;
     std::optional<Clock::time_point> m_redis_resumes_at;
+    std::int64_t m_redis_paused_since = 0;
     std::set<std::string> m_killed; ///< roles
     std::set<std::string> m_paused;
     std::vector<Member> m_members;
@@ -128,13 +161,14 @@ inline void Crowd::look_around() {
     const auto now = Clock::now();
     for (Member& member : m_members) {
         if (member.resume_at && *member.resume_at <= now) {
-            member.process.resume();
-            member.resume_at.reset();
+            resume(member);
         }
         if (auto end = member.process.end()) {
             m_wrong.push_back(std::move(*end));
+            m_lives.ended(member.work());
             start(member);
         } else if (!member.process.lives()) {
+            m_lives.ended(member.work());
             has_ended(member);
             start(member);
         }
@@ -142,6 +176,13 @@ inline void Crowd::look_around() {
     if (m_redis_resumes_at && *m_redis_resumes_at <= now) {
         resume_redis();
     }
+    m_outages.look();
+}
+
+inline void Crowd::resume(Member& member) {
+    member.process.resume();
+    member.resume_at.reset();
+    m_lives.hampered(member.work(), member.paused_since);
 }
 
 template <class Suitable>
@@ -173,6 +214,10 @@ inline void Crowd::kill_one() {
 }
 
 inline void Crowd::kill(Member& member) {
+    if (member.resume_at) {
+        resume(member);
+    }
+    m_lives.ended(member.work());
     if (auto end = member.process.kill()) {
         m_wrong.push_back(std::move(*end));
     }
@@ -184,14 +229,16 @@ inline void Crowd::pause_one() {
     Member& member =
         pick_in_turn(m_paused, [](const Member& any) { return any.work().role != "producer"; });
     m_report.came(member.work().role + " paused");
+    member.paused_since = monotonic_time();
     member.process.pause();
     is_paused(member);
     member.resume_at = some_leases();
 }
 
 inline void Crowd::pause_redis() {
-    if (!m_redis_resumes_at) {
+    if (!m_redis_resumes_at && m_outages.may_begin()) {
         m_report.came("Redis paused");
+        m_redis_paused_since = monotonic_time();
         m_server.pause();
         m_redis_resumes_at = some_leases();
     }
@@ -200,12 +247,20 @@ inline void Crowd::pause_redis() {
 inline void Crowd::resume_redis() {
     if (std::exchange(m_redis_resumes_at, std::nullopt)) {
         m_server.resume();
+        m_outages.was_away(m_redis_paused_since);
     }
 }
 
+inline void Crowd::free_redis() {
+    resume_redis();
+    m_outages.end();
+}
+
 inline void Crowd::restart_redis() {
+    const std::int64_t since = monotonic_time();
     m_server.restart();
     m_redis_resumes_at.reset();
+    m_outages.was_restarted(since);
     m_report.came("Redis killed and restarted");
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Workers and producers of jobs in two queues or more, each a process, to which anything may happen
-// at any moment; workers are asked to stop, too.
+// Workers, producers of jobs and collectors of two queues or more, each a process, to which
+// anything may happen at any moment; workers are asked to stop, too.
 
 #pragma once
 
 #include "crash/support/crowd.hpp"
+#include "crash/support/job_collecting.hpp"
 #include "crash/support/job_journal.hpp"
 #include "crash/support/job_pushing.hpp"
 #include "crash/support/job_verdict.hpp"
@@ -36,6 +37,9 @@ inline int do_job_work(const Work& work) {
     if (work.role == "producer") {
         JobProducerWork(work).run();
     }
+    if (work.role == "collector") {
+        collect_jobs(work);
+    }
     JobWork(work).run();
     return EXIT_FAILURE;
 }
@@ -52,16 +56,21 @@ class JobCrowd final : public Crowd {
         }
         add_all("worker", workers, 0);
         add_all("producer", 2, 120);
+        add_all("collector", 2, 0);
     }
 
     /// Stops a worker by SIGTERM.
     void stop_one();
-    /// Returns whether it did: not while a worker stops, or nothing could be requeued.
-    bool pause_redis() {
+    /// Not while a worker stops, or nothing could be requeued; nor do writes fail then.
+    void pause_redis() {
         if (m_stopping.empty()) {
             Crowd::pause_redis();
         }
-        return m_stopping.empty();
+    }
+    void refuse_writes_at_times(std::uint64_t faults, std::uint64_t least) {
+        if (m_stopping.empty()) {
+            Crowd::refuse_writes_at_times(faults, least);
+        }
     }
     [[nodiscard]] std::size_t pushes() const { return written("producer") / sizeof(JobRecord) / 2; }
 
@@ -95,6 +104,12 @@ class JobCrowd final : public Crowd {
             m_late.insert(member.work().serial);
         }
     }
+    void kill_last(const std::string& role) {
+        while (members().back().work().role == role) {
+            kill(members().back());
+            members().pop_back();
+        }
+    }
     bool has_left(const Keys& keys, const std::string& name);
     void await_empty();
     bool is_empty(const Keys& keys);
@@ -116,7 +131,7 @@ class JobCrowd final : public Crowd {
 
 /// Stops a worker that has begun a job: before that, SIGTERM simply ends the process.
 inline void JobCrowd::stop_one() {
-    if (redis_is_paused()) {
+    if (!redis_takes_writes()) {
         return;
     }
     const Member& member = pick([](const Member& any) { return any.work().role == "worker"; });
@@ -155,14 +170,12 @@ inline bool JobCrowd::has_left(const Keys& keys, const std::string& name) {
 
 inline std::vector<std::string> JobCrowd::finish() {
     look_around();
-    resume_redis();
+    free_redis();
+    kill_last("collector"); // nobody needs them
     tell_hung([](const Member& member, std::uintmax_t written) {
         return JobJournal::size(member.work().journal) > written;
     });
-    while (members().back().work().role == "producer") {
-        kill(members().back());
-        members().pop_back();
-    }
+    kill_last("producer");
     await_empty();
     // A busy machine may let a worker hear of its end when its jobs have ended by themselves.
     for (int tries = 0; tries < 10 && !report().have_come({given_back}); ++tries) {
@@ -171,6 +184,7 @@ inline std::vector<std::string> JobCrowd::finish() {
         await_empty();
     }
     stop_all();
+    judge_lives(m_redis, outages());
 
     JobVerdict verdict = this->verdict();
     for (const auto& [kind, times] : verdict.came()) {
@@ -191,8 +205,7 @@ inline JobVerdict JobCrowd::verdict() {
 
 inline bool JobCrowd::has_seen(std::vector<std::string_view> kinds) {
     std::erase_if(kinds, [this](std::string_view kind) { return report().have_come({kind}); });
-    // Redis itself may be paused: then it cannot be asked.
-    if (kinds.empty() || redis_is_paused()) {
+    if (kinds.empty() || !redis_answers()) {
         return kinds.empty();
     }
     const auto came = verdict().came();

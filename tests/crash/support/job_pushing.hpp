@@ -94,6 +94,10 @@ class JobPushing {
             if (!error.in_doubt()) {
                 note(JobStep::not_pushed);
             }
+        } catch (const ReplyError& error) {
+            if (!is_for_now(error)) {
+                throw;
+            }
         }
         ++m_next;
     }
@@ -156,7 +160,7 @@ class JobProducerWork {
                                    [](std::uint64_t sum, const auto& queue) {
                                        return sum + queue->size();
                                    }) > crowded;
-        } catch (const ConnectionError&) {
+        } catch (const Error&) {
             return true;
         }
     }

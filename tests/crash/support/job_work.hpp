@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -33,6 +34,10 @@ inline constexpr int job_threads = 4;
 inline constexpr int job_prefetch = 10; ///< of a queue that is not urgent
 inline constexpr int urgent_at_once = 2;
 inline constexpr std::chrono::milliseconds job_time_limit{100};
+/// As often in all, however many queues there are.
+[[nodiscard]] inline std::chrono::milliseconds collecting_interval(std::size_t queues) {
+    return storm_pass * ((queues + 1) / 2);
+}
 
 /// Why a job fails.
 [[nodiscard]] inline std::string failure_of_job(std::uint64_t job) {
@@ -61,10 +66,14 @@ class JobWork {
                     }
                 }
                 worker.run();
-                std::_Exit(EXIT_SUCCESS); // handlers may still run
-            } catch (const ConnectionError&) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                std::_Exit(EXIT_SUCCESS);      // handlers may still run
+            } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+            } catch (const ReplyError& error) {
+                if (!is_for_now(error)) {
+                    throw;
+                }
             }
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
     }
 
@@ -89,7 +98,7 @@ class JobWork {
         options.concurrency = job_threads;
         options.order = m_work.index % 2 == 0 ? QueueOrder::strict : QueueOrder::random;
         options.stop_timeout = std::chrono::milliseconds(100);
-        options.collect_interval = storm_pass * ((m_work.queues + 1) / 2); // as often in all
+        options.collect_interval = collecting_interval(m_work.queues);
         options.on_event = nullptr;
         return options;
     }
@@ -144,9 +153,15 @@ class JobWork {
             return;
         }
         const auto guard = context.guard();
-        if (!guard->settled() && guard->ack()) {
-            record.time = monotonic_time();
-            note(JobStep::acked);
+        try {
+            if (!guard->settled() && guard->ack()) {
+                record.time = monotonic_time();
+                note(JobStep::acked);
+            }
+        } catch (const ReplyError& error) { // then the worker acks it
+            if (!is_for_now(error)) {
+                throw;
+            }
         }
     }
 

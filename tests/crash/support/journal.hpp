@@ -32,9 +32,10 @@ enum class Step : std::uint8_t {
     pushed,     ///< confirmed
     not_pushed, ///< certainly not
     handed_out,
-    settling,   ///< about to settle
-    settled,    ///< it returned true
-    not_settled ///< it returned false, or was refused
+    settling,    ///< about to settle
+    settled,     ///< it returned true
+    not_settled, ///< it returned false: others have taken over the message
+    refused      ///< Redis took no writes
 };
 
 /// CLOCK_MONOTONIC, the same in all processes, in nanoseconds.
@@ -116,6 +117,7 @@ inline void tell(Ledger& ledger, const Record& record) {
     case Step::settled:
         return ledger.settled(message, record.place);
     case Step::not_settled:
+    case Step::refused:
         return ledger.not_settled(message, record.place);
     }
 }

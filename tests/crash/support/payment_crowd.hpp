@@ -10,7 +10,9 @@
 #include "crash/support/crowd.hpp"
 #include "crash/support/payment_work.hpp"
 #include "crash/support/postgres_pair.hpp"
+#include "crash/support/write_outages.hpp"
 #include "support/eventually.hpp"
+#include "support/redis_client.hpp"
 
 #include <orizuru/postgres/schema.hpp>
 
@@ -32,10 +34,21 @@ class PaymentCrowd final : public Crowd {
     PaymentCrowd(RedisServer& forgetful, RedisServer& lasting, PostgresPair& postgres,
                  FaultReport& report, std::uint64_t seed);
 
+    /// Of the one of the transfers.
+    void restart_redis() {
+        await_free_writes(outages());
+        judge_lives(m_forgetful_client, outages()); // it will know of nobody
+        Crowd::restart_redis();
+    }
     void restart_lasting_redis() {
+        await_free_writes(m_lasting_outages);
+        const std::int64_t since = monotonic_time();
         m_lasting.restart();
+        m_lasting_outages.was_restarted(since);
         report().came("Redis killed and restarted with its data");
     }
+    /// Of one of the two Redis, in turn.
+    void refuse_writes_at_times(std::uint64_t faults, std::uint64_t least);
     void restart_postgres() {
         m_postgres.restart_primary();
         report().came("PostgreSQL killed and restarted");
@@ -44,11 +57,20 @@ class PaymentCrowd final : public Crowd {
         m_postgres.fail_over();
         report().came("PostgreSQL killed and replaced by its standby");
     }
+    [[nodiscard]] std::uint64_t count_outages() const override {
+        return Crowd::count_outages() + m_lasting_outages.count();
+    }
     /// How many transfers have been asked for.
     [[nodiscard]] std::uint64_t requested() { return sum("SELECT count(*) FROM requested"); }
 
     /// Lets everything finish, and returns the violations, in words.
     std::vector<std::string> finish();
+
+  protected:
+    void look_around() override {
+        Crowd::look_around();
+        m_lasting_outages.look();
+    }
 
   private:
     /// The longest time without any progress.
@@ -78,6 +100,11 @@ class PaymentCrowd final : public Crowd {
     [[nodiscard]] std::uint64_t sum(const std::string& query) const {
         return number(banks[0], query) + number(banks[1], query);
     }
+    void await_free_writes(const WriteOutages& outages) {
+        while (!outages.may_begin()) {
+            pass(std::chrono::milliseconds(10));
+        }
+    }
     void make_tables(const std::string& bank);
     void await_finished();
     /// At each bank.
@@ -85,6 +112,9 @@ class PaymentCrowd final : public Crowd {
 
     RedisServer& m_lasting;
     PostgresPair& m_postgres;
+    RedisClient m_forgetful_client{server().uri()};
+    RedisClient m_lasting_client{m_lasting.uri()};
+    WriteOutages m_lasting_outages{m_lasting, report()};
     std::map<std::string, std::size_t> m_added; ///< by role
 };
 
@@ -107,6 +137,14 @@ inline PaymentCrowd::PaymentCrowd(RedisServer& forgetful, RedisServer& lasting,
                                                    ".other_announced AS SELECT * FROM " +
                                                    banks.at(1 - i) + ".announced"));
         add_all("submitter", 1, bank);
+    }
+}
+
+inline void PaymentCrowd::refuse_writes_at_times(std::uint64_t faults, std::uint64_t least) {
+    if (outages().count() > m_lasting_outages.count()) {
+        m_lasting_outages.begin_at_times(chance(), faults, least);
+    } else {
+        Crowd::refuse_writes_at_times(faults, least);
     }
 }
 
@@ -159,12 +197,15 @@ inline void PaymentCrowd::await_finished() {
 
 inline std::vector<std::string> PaymentCrowd::finish() {
     look_around();
-    resume_redis();
+    free_redis();
+    m_lasting_outages.end();
     while (members().back().work().role == "submitter") {
         kill(members().back());
         members().pop_back();
     }
     await_finished();
+    judge_lives(m_forgetful_client, outages());
+    judge_lives(m_lasting_client, m_lasting_outages);
     expect_none("transfers are lost",
                 "SELECT number FROM requested EXCEPT SELECT number FROM applied");
     expect_none("transfers are doubled", "SELECT FROM applied GROUP BY number HAVING count(*) > 1");

@@ -111,7 +111,8 @@ class PaymentWork {
                 return connected<OutboxRelay>(database(), m_work.endpoint());
             })->run(std::stop_token());
         } else {
-            connected<GarbageCollector>(m_work.endpoint(), m_work.queue, storm_collector())
+            connected<GarbageCollector>(m_work.endpoint(), m_work.queue,
+                                        storm_collector(m_work.index))
                 ->run(std::stop_token(), storm_pass);
         }
         return EXIT_FAILURE;

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "crash/support/late_times.hpp"
 #include "crash/support/work.hpp"
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
@@ -31,7 +32,9 @@ template <class DoWork, class Parent>
 int main_of_processes(int count, char** arguments, DoWork do_work, Parent parent) {
     return run_fault_program([&] {
         if (count > 1 && arguments[1] == Work::command) {
-            return do_work(Work::from(arguments));
+            const Work work = Work::from(arguments);
+            const LateTimes late_times(work.journal + ".late", work.serial);
+            return do_work(work);
         }
         return parent();
     });

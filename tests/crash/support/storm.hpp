@@ -133,8 +133,7 @@ inline void Storm::look_around() {
 inline void Storm::was_killed(const Member& member) {
     const auto proxy = m_proxies.find(member.work().index);
     if (has_proxy(member.work()) && proxy != m_proxies.end()) {
-        // Redis itself may be paused: then it cannot be asked.
-        if (!redis_is_paused() && waiting(member) > 0) {
+        if (redis_answers() && waiting(member) > 0) {
             report().came("waiter left half-open");
         }
         m_ghosts.push_back({std::move(proxy->second), Clock::now() + longest_wait_of_a_ghost});
@@ -157,8 +156,7 @@ inline std::size_t Storm::connections(const Member& member, const std::string& t
 inline bool Storm::has_seen(const std::vector<std::string_view>& kinds) {
     return std::ranges::all_of(kinds, [this](std::string_view kind) {
         if (kind == fenced) {
-            // Redis itself may be paused: then it cannot be asked.
-            return !redis_is_paused() && commands_fenced() > 0;
+            return redis_answers() && commands_fenced() > 0;
         }
         return kind == refused_late ? settlements_refused() > 0 : report().have_come({kind});
     });
@@ -185,6 +183,7 @@ inline std::uint64_t Storm::settlements_refused() const {
 inline void Storm::cut_one() {
     const Member& member = pick([](const Member& any) { return has_proxy(any.work()); });
     Proxy& proxy = *m_proxies.at(member.work().index);
+    lives().hampered(member.work(), monotonic_time());
     switch (chance().below(3)) {
     case 0:
         report().came("consumer cut off by FIN");

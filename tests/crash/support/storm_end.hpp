@@ -39,7 +39,7 @@ inline void Storm::leave_ghosts() {
 
 inline std::vector<std::string> Storm::finish() {
     look_around();
-    resume_redis();
+    free_redis();
     // Redis counts whole seconds: until then an idle one may have spoken before.
     const auto idle_counts = Clock::now() + std::chrono::milliseconds(1500);
     tell_hung([&](const Member& member, std::uintmax_t written) {
@@ -50,6 +50,7 @@ inline std::vector<std::string> Storm::finish() {
     for (Member& member : members()) {
         kill(member);
     }
+    judge_lives(m_redis, outages());
     Aftermath aftermath(server().plain_uri(), m_keys, folder());
     aftermath.drain();
     leave_ghosts();

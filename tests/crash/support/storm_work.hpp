@@ -28,7 +28,7 @@ inline int do_work(const Work& work) {
         SteadyWork(work).run();
         return EXIT_SUCCESS;
     } else {
-        connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
+        connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector(work.index))
             ->run(std::stop_token(), storm_pass);
     }
     return EXIT_FAILURE; // it should have been killed

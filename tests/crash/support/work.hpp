@@ -35,9 +35,17 @@ inline constexpr std::chrono::milliseconds storm_lease{500};
 /// The interval of a collector.
 inline constexpr std::chrono::milliseconds storm_pass{100};
 
-/// Redis is young in a storm, and killed consumers must not bury messages.
-[[nodiscard]] inline GarbageCollectorOptions storm_collector() {
-    return {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)};
+/// Killed consumers must not bury messages. Some collectors have the time to await that Redis has
+/// taken writes for a whole lease, others only for the half of it that they must.
+[[nodiscard]] inline GarbageCollectorOptions storm_collector(std::size_t index = 0) {
+    return {.max_recoveries = 1'000'000,
+            .grace = index % 2 == 0 ? 2 * storm_pass : storm_lease + storm_pass};
+}
+
+/// True if Redis serves the same command later: it loads its data, or is in an outage.
+[[nodiscard]] inline bool is_for_now(const ReplyError& error) {
+    return error.code() == "LOADING" || error.code() == "NOREPLICAS" || error.code() == "MISCONF" ||
+           error.code() == "BUSY";
 }
 
 struct Work {
@@ -103,7 +111,7 @@ std::unique_ptr<T> connected(const Arguments&... arguments) {
             return std::make_unique<T>(arguments...);
         } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
         } catch (const ReplyError& error) {
-            if (error.code() != "LOADING") {
+            if (!is_for_now(error)) {
                 throw;
             }
         }
