@@ -223,6 +223,51 @@ TEST_CASE("a consumer tells of a slot that takes long to move") {
     CHECK(diary.count(orizuru::EventKind::slot_migrating) == 1);
 }
 
+TEST_CASE("passes do not prolong the series of writes while a queue moves and its consumer cannot "
+          "beat, and the consumer keeps its message") {
+    const std::string queue = "slow";
+    const std::string prefix = "orizuru:{slow}:";
+    Consumer<Raw> consumer(three().uri(), queue, {.lease = 2s});
+    Producer<Raw>(three().uri(), queue).push(Raw{"held"});
+    auto guard = consumer.next(patience);
+    REQUIRE(guard);
+    const std::size_t from = three().owner(queue);
+    const std::size_t to = next_of(queue);
+    RedisClient old_node = three().client(from);
+    RedisClient new_node = three().client(to);
+    const std::string id = old_node.command({"SMEMBERS", prefix + "consumers"}).elements.at(0).text;
+    const auto exists = [](RedisClient& node, const std::string& key) {
+        return node.try_command({"EXISTS", key}).integer == 1; // ASK if it is not there
+    };
+    orizuru::GarbageCollector collector(three().uri(), queue);
+    REQUIRE(eventually([&] { return exists(old_node, prefix + "writes"); }));
+    int times = 0;
+    three().migrate(queue, to, [&] {
+        if (times++ > 0) {
+            return;
+        }
+        // Beats name this list, too: they are refused from now on.
+        old_node.command({"MIGRATE", "127.0.0.1", std::to_string(three().node(to).port()),
+                          prefix + "processing:" + id, "0", "5000"});
+        // A pass asks for this first.
+        old_node.command({"PEXPIRE", prefix + "heartbeat:" + id, "120000"});
+        CHECK(eventually([&] {
+            const std::string refusal =
+                message_of<ReplyError>([&] { static_cast<void>(collector.collect()); });
+            CHECK(contains(refusal, "TRYAGAIN"));
+            return !exists(old_node, prefix + "writes");
+        }));
+        CHECK(exists(old_node, prefix + "heartbeat:" + id));
+        old_node.command({"DEL", prefix + "heartbeat:" + id});
+    });
+    collector.collect();
+    CHECK(eventually([&] { return exists(new_node, prefix + "heartbeat:" + id); }));
+    CHECK(guard->ack());
+    CHECK(new_node.llen(queue) == 0);
+    CHECK_FALSE(
+        new_node.try_command({"GET", prefix + "processing:" + id}).text.starts_with("reaped"));
+}
+
 TEST_CASE("two short moves of a queue are not taken for a long one") {
     struct Moved {
         std::string queue;
