@@ -180,7 +180,7 @@ void erase(RedisClient& redis, const std::string& queue) {
 int soak(const FaultOptions& options) {
     constexpr std::chrono::seconds longest_round(30);
     constexpr std::chrono::seconds shortest_round(2);
-    constexpr Crew crew{.producers = 2, .consumers = 4, .collectors = 2, .rate = 200};
+    const Crew crew{.producers = 2, .consumers = 4, .collectors = 2, .rate = 200};
     FaultReport report(options);
     RedisServer server(
         {"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"});

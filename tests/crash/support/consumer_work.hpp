@@ -6,6 +6,7 @@
 #pragma once
 
 #include "crash/support/journal.hpp"
+#include "crash/support/late_times.hpp"
 #include "crash/support/work.hpp"
 #include "fuzz/simulation/chance.hpp"
 
@@ -134,7 +135,8 @@ class ConsumerWork {
         return {.name = work.name(),
                 .lease = storm_lease,
                 .prefetch = prefetch[work.index % 3],
-                .ack = work.index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred};
+                .ack = work.index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred,
+                .on_event = noting_breaks(work.late_times(), work.serial)};
     }
 
     /// A consumer holds at most two batches, so a message that `next` hands out was not fetched

@@ -73,7 +73,8 @@ class Crowd {
 
     void add(Work work);
     void start(Member& member) {
-        member.process.start(++m_serial, m_chance.below(1'000'000), uri_for(member.work()));
+        member.process.start(++m_serial, m_chance.below(1'000'000), uri_for(member.work()),
+                             program_for(member.work()));
         m_lives.began(member.work());
     }
     void kill(Member& member);
@@ -120,6 +121,8 @@ class Crowd {
 
     /// The address by which Redis is reached.
     virtual std::string uri_for(const Work&) { return m_server.uri(); }
+    /// The executable that runs it; empty: this one.
+    virtual std::string program_for(const Work&) { return {}; }
     virtual void was_killed(const Member&) {}
     virtual void is_paused(const Member&) {}
     /// By itself, as it should.

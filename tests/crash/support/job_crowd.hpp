@@ -123,8 +123,8 @@ class JobCrowd final : public Crowd {
 
     RedisClient m_redis{server().uri()};
     std::vector<Keys> m_queues;
-    std::set<std::uint64_t> m_stopping; ///< serials
-    std::set<std::uint64_t> m_late;     ///< paused for longer than a stop may take, perhaps
+    std::map<std::uint64_t, Clock::time_point> m_stopping; ///< serials, and since when
+    std::set<std::uint64_t> m_late; ///< paused for longer than a stop may take, perhaps
     std::set<std::uint64_t> m_killed;
     std::uint64_t m_late_serial = 900'000'000; ///< of the producer that stop_in_the_middle() is
 };
@@ -137,14 +137,23 @@ inline void JobCrowd::stop_one() {
     const Member& member = pick([](const Member& any) { return any.work().role == "worker"; });
     const auto records = JobJournal::read(member.work().journal);
     const bool works = !records.empty() && records.back().serial == member.work().serial;
-    if (works && m_stopping.insert(member.work().serial).second) {
+    if (works && m_stopping.emplace(member.work().serial, Clock::now()).second) {
         member.process.ask_to_end();
     }
 }
 
+/// A worker lets time pass after an outage before it asks again, 5 s at most: what it cannot do in
+/// its time for a stop then is left to collectors.
 inline void JobCrowd::has_ended(const Member& member) {
-    m_stopping.erase(member.work().serial);
+    constexpr std::chrono::seconds longest_pause(5);
+    constexpr std::chrono::milliseconds least_time_for_a_stop(700);
+    const auto stopped = m_stopping.extract(member.work().serial);
     report().came("worker stopped by SIGTERM");
+    if (stopped && Clock::now() - stopped.mapped() >= least_time_for_a_stop &&
+        !outages().past().empty() && outages().free_for() < longest_pause) {
+        report().came("stop after an outage that took its whole time");
+        return;
+    }
     for (const Keys& keys : m_queues) {
         if (!m_late.contains(member.work().serial) && !has_left(keys, member.work().name())) {
             wrong().push_back(member.work().name() + " stopped and did not leave " + keys.source());
@@ -266,7 +275,7 @@ inline void JobCrowd::await_empty() {
 /// Each ends by itself and leaves the registry.
 inline void JobCrowd::stop_all() {
     for (const Member& member : members()) {
-        m_stopping.insert(member.work().serial);
+        m_stopping.emplace(member.work().serial, Clock::now());
         member.process.ask_to_end();
     }
     for (Member& member : members()) {

@@ -7,6 +7,7 @@
 
 #include "crash/support/job_journal.hpp"
 #include "crash/support/job_pushing.hpp"
+#include "crash/support/late_times.hpp"
 #include "crash/support/work.hpp"
 
 #include <orizuru/detail/base/at_exit.hpp>
@@ -99,7 +100,12 @@ class JobWork {
         options.order = m_work.index % 2 == 0 ? QueueOrder::strict : QueueOrder::random;
         options.stop_timeout = std::chrono::milliseconds(100);
         options.collect_interval = collecting_interval(m_work.queues);
-        options.on_event = nullptr;
+        options.on_event =
+            [note = noting_breaks(m_work.late_times(), m_work.serial)](const WorkerEvent& event) {
+                if (event.event != nullptr) {
+                    note(*event.event);
+                }
+            };
         return options;
     }
     static QueueOptions urgent() {
@@ -165,7 +171,7 @@ class JobWork {
         }
     }
 
-    /// Fails by its time limit; a stop before that is no failure.
+    /// Fails by its time limit; a stop well before that is no failure.
     void limited(const JobContext<std::string>& context, JobRecord record, const JobPlan& plan) {
         const std::stop_token token = context.stop_token();
         while (record.attempt <= plan.failures && !token.stop_requested()) {
@@ -173,9 +179,11 @@ class JobWork {
         }
         record.step = JobStep::done;
         if (token.stop_requested()) {
-            if (std::chrono::steady_clock::now() - context.since() < job_time_limit) {
+            const auto over = context.since() + job_time_limit;
+            if (std::chrono::steady_clock::now() < over - job_time_limit / 2) {
                 throw std::runtime_error("the worker stops");
             }
+            std::this_thread::sleep_until(over); // it may be over when the worker looks
             record.clock = wall_clock() + job_retry_delay.count();
             record.step = JobStep::failing;
         }

@@ -8,12 +8,16 @@
 
 #include "crash/support/journal.hpp"
 
+#include <orizuru/event.hpp>
+
 #include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -35,6 +39,7 @@ struct Span {
 struct alignas(32) LateTime {
     std::uint64_t serial = 0; ///< of the process; 0: of the one that has started them
     Span span;
+    bool broken = false; ///< not late: it heard then that a consumer's connection had broken
 };
 
 /// Notes them in a file while it exists: a thread sleeps again and again.
@@ -61,7 +66,7 @@ class LateTimes {
             std::this_thread::sleep_for(sleep);
             const std::int64_t now = monotonic_time();
             if (now - due >= std::chrono::nanoseconds(worth_noting).count()) {
-                m_journal.write({serial, {due, now}});
+                m_journal.write({.serial = serial, .span = {due, now}});
             }
         }
     }
@@ -69,5 +74,16 @@ class LateTimes {
     JournalOf<LateTime> m_journal;
     std::jthread m_thread;
 };
+
+/// The events of a consumer, for the same file.
+inline std::function<void(const Event&)> noting_breaks(const std::string& path,
+                                                       std::uint64_t serial) {
+    return [journal = std::make_shared<JournalOf<LateTime>>(path), serial](const Event& event) {
+        if (event.kind == EventKind::disconnected) {
+            const std::int64_t now = monotonic_time();
+            journal->write({.serial = serial, .span = {now, now}, .broken = true});
+        }
+    };
+}
 
 } // namespace orizuru::test

@@ -44,8 +44,9 @@ class Lives {
     }
 
     /// Returns in words who was taken for dead at this Redis and lived: its process had neither
-    /// been hampered nor late meanwhile, nor did two outages follow each other quickly. Counts the
-    /// others for the report.
+    /// been hampered nor late meanwhile, nor did two outages follow each other quickly. One whose
+    /// connection broke shortly before an outage or in it may have had to recover: it does not beat
+    /// until then, and the pauses between its attempts grow. Counts the others for the report.
     [[nodiscard]] std::vector<std::string> judge(RedisClient& redis, const WriteOutages& outages);
 
   private:
@@ -55,7 +56,7 @@ class Lives {
     static constexpr std::int64_t longest_gap = lease * 5 / 12;
 
     using Spans = std::vector<Span>;
-    using LateBySerial = std::map<std::uint64_t, Spans>;
+    using LateBySerial = std::map<std::uint64_t, std::vector<LateTime>>;
 
     struct Life {
         std::uint64_t serial = 0;
@@ -72,6 +73,8 @@ class Lives {
     /// How much of the span the process was late.
     static std::int64_t within(const Span& span, const LateBySerial& late, std::uint64_t serial);
     static bool was_hampered(const Life& life, const Span& unheard, const Spans& outages);
+    static bool may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
+                            const Spans& outages);
     static bool follow_quickly(const Spans& outages, const Span& unheard);
     static std::string words(const Reaping& reaping, std::int64_t lateness, const Spans& outages);
 
@@ -102,6 +105,8 @@ inline std::vector<std::string> Lives::judge(RedisClient& redis, const WriteOuta
             m_report.came("living consumer reaped that was hampered");
         } else if (lateness >= bearable) {
             m_report.came("living consumer reaped that was late");
+        } else if (may_recover(life, late, unheard, outages.past())) {
+            m_report.came("living consumer reaped whose connection had broken in an outage");
         } else if (follow_quickly(outages.past(), unheard)) {
             m_report.came("living consumer reaped after two outages in quick succession");
         } else {
@@ -119,6 +124,18 @@ inline bool Lives::was_hampered(const Life& life, const Span& unheard, const Spa
     });
     const Span heedful{is_whole ? unheard.end - lease / 2 : unheard.begin, unheard.end};
     return std::ranges::any_of(life.hampered, [&](const Span& one) { return heedful.meets(one); });
+}
+
+inline bool Lives::may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
+                               const Spans& outages) {
+    const auto found = late.find(life.serial);
+    return found != late.end() && std::ranges::any_of(outages, [&](const Span& outage) {
+               const Span heedful{outage.begin - lease, unheard.end};
+               return unheard.meets(outage) &&
+                      std::ranges::any_of(found->second, [&](const LateTime& one) {
+                          return one.broken && heedful.meets(one.span);
+                      });
+           });
 }
 
 inline bool Lives::follow_quickly(const Spans& outages, const Span& unheard) {
@@ -147,8 +164,8 @@ inline std::int64_t Lives::within(const Span& span, const LateBySerial& late,
                                   std::uint64_t serial) {
     std::int64_t sum = 0;
     if (const auto found = late.find(serial); found != late.end()) {
-        for (const Span& one : found->second) {
-            sum += std::max<std::int64_t>(0, span.common(one));
+        for (const LateTime& one : found->second) {
+            sum += std::max<std::int64_t>(0, span.common(one.span));
         }
     }
     return sum;
@@ -186,7 +203,7 @@ inline Lives::LateBySerial Lives::late_times() const {
     for (const auto& file : std::filesystem::directory_iterator(m_folder)) {
         if (file.path().extension() == ".late") {
             for (const LateTime& late : JournalOf<LateTime>::read(file.path())) {
-                all[late.serial].push_back(late.span);
+                all[late.serial].push_back(late);
             }
         }
     }

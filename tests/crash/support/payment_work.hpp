@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include "crash/support/late_times.hpp"
 #include "crash/support/work.hpp"
 #include "fuzz/simulation/chance.hpp"
 
@@ -144,7 +145,10 @@ class PaymentWork {
     [[nodiscard]] auto open_queue(const std::string& queue) const {
         return connected<Consumer<Job<T>>>(
             m_work.endpoint(), queue,
-            ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+            ConsumerOptions{.name = m_work.name(),
+                            .lease = storm_lease,
+                            .prefetch = 10,
+                            .on_event = noting_breaks(m_work.late_times(), m_work.serial)});
     }
     template <class T>
     [[nodiscard]] static std::vector<std::string>

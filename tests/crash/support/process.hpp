@@ -33,7 +33,7 @@ int main_of_processes(int count, char** arguments, DoWork do_work, Parent parent
     return run_fault_program([&] {
         if (count > 1 && arguments[1] == Work::command) {
             const Work work = Work::from(arguments);
-            const LateTimes late_times(work.journal + ".late", work.serial);
+            const LateTimes late_times(work.late_times(), work.serial);
             return do_work(work);
         }
         return parent();
@@ -56,7 +56,9 @@ class Process {
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
     [[nodiscard]] bool lives() const noexcept { return m_pid > 0; }
 
-    void start(std::uint64_t serial, std::uint64_t seed, std::string uri) {
+    void start(std::uint64_t serial, std::uint64_t seed, std::string uri,
+               std::string program = {}) {
+        m_work.program = std::move(program);
         m_work.serial = serial;
         m_work.seed = seed;
         m_work.uri = std::move(uri);

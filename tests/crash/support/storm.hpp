@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -42,6 +43,9 @@ struct Crew {
     /// Milliseconds in every 3000 in which nothing is pushed, so that consumers wait in Redis and,
     /// when killed, leave their waits there for longer than a lease.
     std::size_t rest = 0;
+    std::size_t first_collector = 0; ///< its index
+    /// Returns the executable that runs a process of this role; empty: this one.
+    std::function<std::string(const std::string& role)> program = {};
 };
 
 class Storm final : public Crowd {
@@ -79,6 +83,9 @@ class Storm final : public Crowd {
         return work.role == "consumer" && work.index % 2 == 1;
     }
     std::string uri_for(const Work& work) override;
+    std::string program_for(const Work& work) override {
+        return m_program ? m_program(work.role) : "";
+    }
     void was_killed(const Member& member) override;
     void look_around() override;
     std::size_t connections(const Member& member, const std::string& that);
@@ -90,6 +97,7 @@ class Storm final : public Crowd {
     void leave_ghosts();
 
     Keys m_keys;
+    std::function<std::string(const std::string& role)> m_program;
     Transport m_transport;
     RedisClient m_redis{server().plain_uri()};
     std::deque<Ghost> m_ghosts;
@@ -98,9 +106,12 @@ class Storm final : public Crowd {
 
 inline Storm::Storm(RedisServer& server, FaultReport& report, std::uint64_t seed, std::string queue,
                     Crew crew, const Transport& transport)
-    : Crowd(server, report, seed), m_keys(std::move(queue)), m_transport(transport) {
-    const auto add_all = [&](const std::string& role, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
+    : Crowd(server, report, seed),
+      m_keys(std::move(queue)),
+      m_program(std::move(crew.program)),
+      m_transport(transport) {
+    const auto add_all = [&](const std::string& role, std::size_t count, std::size_t first = 0) {
+        for (std::size_t i = first; i < first + count; ++i) {
             add({.role = role,
                  .index = i,
                  .rate = crew.rate,
@@ -108,7 +119,7 @@ inline Storm::Storm(RedisServer& server, FaultReport& report, std::uint64_t seed
                  .queue = m_keys.source()});
         }
     };
-    add_all("collector", crew.collectors);
+    add_all("collector", crew.collectors, crew.first_collector);
     add_all("consumer", crew.consumers);
     add_all("producer", crew.producers);
 }

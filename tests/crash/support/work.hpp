@@ -60,12 +60,13 @@ struct Work {
     std::string journal = {};
     std::string database = {}; ///< for processes that use PostgreSQL
     std::size_t queues = 2;    ///< of a worker and of a producer of jobs
+    std::string program = {};  ///< another executable that runs it
 
     static constexpr std::string_view command = "work";
     static constexpr std::uint64_t most_messages = 10'000'000; ///< of one process
 
     [[nodiscard]] std::vector<std::string> words() const {
-        std::vector<std::string> words = FaultProgram::words();
+        std::vector words = program.empty() ? FaultProgram::words() : std::vector{program};
         words.insert(words.end(),
                      {std::string(command), std::to_string(::getpid()), role, std::to_string(index),
                       std::to_string(serial), std::to_string(seed), std::to_string(rate),
@@ -99,6 +100,8 @@ struct Work {
         return tls_endpoint(with_query(uri, "client_name=" + name() +
                                                 (index % 3 == 0 ? "&command_timeout=1000" : "")));
     }
+    /// Where it notes when it ran late (late_times.hpp).
+    [[nodiscard]] std::string late_times() const { return journal + ".late"; }
     /// The name of its connections in Redis.
     [[nodiscard]] std::string name() const { return role + std::to_string(serial); }
 };

@@ -70,6 +70,8 @@ class WriteOutages {
         }
     }
     void end();
+    /// For how long Redis has taken writes, since the last outage.
+    [[nodiscard]] Clock::duration free_for() const { return Clock::now() - m_free_since; }
     /// Redis has not answered since then, and does again.
     void was_away(std::int64_t since);
     /// The same; it has the options again that it began with.
@@ -180,11 +182,15 @@ inline void WriteOutages::fail_a_save() {
     configure("save", "1000000 1000000000");
     const bool failed = eventually([&] {
         const std::string state = m_redis.command({"INFO", "persistence"}).text;
-        if (state.find("rdb_last_bgsave_status:err") != std::string::npos) {
-            return true;
+        const auto tells = [&](const char* what) { return state.find(what) != std::string::npos; };
+        if (tells("rdb_bgsave_in_progress:1")) {
+            return false;
         }
-        m_redis.try_command({"BGSAVE"}); // refused while Redis rewrites its append-only file
-        return false;
+        if (!tells("rdb_last_bgsave_status:err")) {
+            m_redis.try_command({"BGSAVE"}); // refused while Redis rewrites its append-only file
+            return false;
+        }
+        return true;
     });
     std::filesystem::remove(folder); // a restart would read it
     if (!failed) {
