@@ -10,8 +10,12 @@
 #include "fuzz/simulation/faults.hpp"
 #include "fuzz/simulation/sabotage.hpp"
 #include "fuzz/simulation/scenario.hpp"
+#include "fuzz/simulation/series_account.hpp"
 
+#include <functional>
 #include <iostream>
+#include <map>
+#include <string>
 
 namespace orizuru::test {
 
@@ -36,6 +40,9 @@ struct Context {
     Faults& faults;
     bool trace;
     Chance chance;
+    /// A missing heartbeat counts only while Redis takes writes for long enough; else at once.
+    bool counts_writes = false;
+    std::map<std::string, SeriesAccount, std::less<>> series = {}; ///< by their keys
     Phase phase = Phase::storm;
     int made = 0; ///< identities and mirrors, so that each has a number of its own
 

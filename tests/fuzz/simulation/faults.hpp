@@ -51,6 +51,8 @@ class Faults {
                 "fetch refused"});
         expect(scenario.reap,
                {"reaped", "reaped while the consumer lived", "BEAT says fenced", "lease lost"});
+        expect(scenario.rewind > 0 ? 0 : scenario.reap,
+               {"spared until Redis has taken writes for long enough"});
         expect(scenario.rewind > 0 ? 0 : scenario.reap, {"buried by a collector"});
         expect(scenario.rewind, {"rewound", "BEAT says gone"});
         expect(scenario.stop,

@@ -159,6 +159,7 @@ inline Reply Network::refuse_registration(const Request& request) {
 inline Reply Network::run(Words words, Server& redis) {
     say("runs", words);
     const bool adopts = words.front() == "EVAL" && words[1] == detail::adopt_script();
+    const bool beats = words.front() == "EVAL" && words[1] == detail::beat_script();
     if (words.front() == "BLMOVE") {
         words.front() = "LMOVE"; // to wait or not is the simulation's
         words.pop_back();
@@ -166,6 +167,9 @@ inline Reply Network::run(Words words, Server& redis) {
     spoil(words);
     Reply reply = redis.run(words);
     say("  ->", reply);
+    if (beats && reply.is(Reply::Type::integer) && reply.integer != 0) { // 0: fenced
+        m_context.series[words.at(6)].write();
+    }
     if (adopts && m_context.has(Defect::hidden_header) && reply.is(Reply::Type::array)) {
         reply.elements.at(0).text.clear();
     }

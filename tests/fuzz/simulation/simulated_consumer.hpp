@@ -190,6 +190,9 @@ inline detail::Identity SimulatedConsumer::make_identity() {
     const std::string number = std::to_string(++m_context.made);
     detail::Identity identity{"c:" + number, "0123456789abcdef"};
     identity.nonce.replace(16 - number.size(), number.size(), number);
+    if (m_context.counts_writes) { // its lease, as a Session adds it
+        identity.nonce += 'l' + std::to_string(SeriesAccount::lease);
+    }
     m_queue.oracle().issued(identity);
     m_ids.insert(identity.id);
     return identity;

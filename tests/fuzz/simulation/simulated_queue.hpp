@@ -47,9 +47,9 @@ class SimulatedQueue {
     void disturb();
     void mend();
 
-    /// A collector's pass. Leases end when the simulation says so: it deletes the heartbeat.
-    /// `living`: whether an id is that of a consumer that lives; `taken_for_dead` is told of those
-    /// whose lists are taken nevertheless.
+    /// A collector's pass, and the time before it. Leases end when the simulation says so: it
+    /// deletes the heartbeat. `living`: whether an id is that of a consumer that lives;
+    /// `taken_for_dead` is told of those whose lists are taken nevertheless.
     void collect(detail::FunctionRef<bool(const std::string&)> living,
                  detail::FunctionRef<void(const std::string&)> taken_for_dead);
 
@@ -63,6 +63,10 @@ class SimulatedQueue {
     }
 
   private:
+    void pass_time();
+    /// How long a series must last before the absence of this consumer counts: 0 if at once, as
+    /// that of one whose list is gone. `time_for`: what the collector has the time to await.
+    [[nodiscard]] std::int64_t needed(const std::string& id, std::int64_t time_for);
     [[nodiscard]] std::string payload();
     void break_source();
     [[nodiscard]] bool ends_lease(bool alive) {
@@ -113,6 +117,7 @@ inline std::string SimulatedQueue::payload() {
 inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)> living,
                                     detail::FunctionRef<void(const std::string&)> taken_for_dead) {
     Server& redis = m_context.redis;
+    pass_time();
     Words ids = Server::texts(redis.command({"SMEMBERS", m_keys.consumers()}));
     std::sort(ids.begin(), ids.end());
     for (const std::string& id : ids) {
@@ -121,13 +126,33 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
             redis.command({"DEL", m_keys.heartbeat(id)});
         }
         const bool leased = redis.exists(m_keys.heartbeat(id));
-        const Reply reply = m_network.run(
-            {"EVAL", std::string(detail::reap_script.source()), "9", m_keys.heartbeat(id),
-             m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-             m_keys.dead(), m_keys.writes(), m_keys.suspects(), m_keys.suspects_asked(), id,
-             "604800000", "2", "259200", "0", std::string(m_context.scenario.blamed),
-             // A missing heartbeat is enough: here nothing takes any time.
-             "0", "0", "1", "0", "86400000", "0"});
+        const std::int64_t time_for = m_context.made % 2 == 0 ? 0 : SeriesAccount::lease;
+        const std::int64_t need = needed(id, time_for);
+        SeriesAccount& series = m_context.series[m_keys.writes()];
+        const Reply reply = m_network.run({"EVAL",
+                                           std::string(detail::reap_script.source()),
+                                           "9",
+                                           m_keys.heartbeat(id),
+                                           m_keys.processing(id),
+                                           m_keys.source(),
+                                           m_keys.consumers(),
+                                           m_keys.recoveries(),
+                                           m_keys.dead(),
+                                           m_keys.writes(),
+                                           m_keys.suspects(),
+                                           m_keys.suspects_asked(),
+                                           id,
+                                           "604800000",
+                                           "2",
+                                           "259200",
+                                           "0",
+                                           std::string(m_context.scenario.blamed),
+                                           std::to_string(need == 0 ? 0 : SeriesAccount::lease),
+                                           std::to_string(time_for),
+                                           "1",
+                                           "0",
+                                           "86400000",
+                                           "0"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);
@@ -137,6 +162,14 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         const std::int64_t moved = reply.elements.at(0).integer;
         if (leased != (moved == -1)) {
             throw Violation("REAP took from the living or spared the dead");
+        }
+        if (!leased && moved != -2 && (moved == -3) != (series.age() < need)) {
+            throw Violation("REAP does not go by the series of writes");
+        }
+        if (moved == -3) {
+            m_context.faults.came("spared until Redis has taken writes for long enough");
+            series.write();
+            continue;
         }
         if (moved >= 0) {
             m_context.faults.came(lives ? "reaped while the consumer lived" : "reaped");
@@ -150,6 +183,19 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         m_network.run({"EVAL", std::string(detail::refill_script.source()), "2", m_keys.unack(),
                        m_keys.source(), "2"});
     }
+}
+
+inline void SimulatedQueue::pass_time() {
+    if (m_context.counts_writes) {
+        m_context.series[m_keys.writes()].pass(
+            m_context.redis, m_keys.writes(),
+            SeriesAccount::step * (m_context.quiet() ? 2 : m_context.chance.between(0, 3)));
+    }
+}
+
+inline std::int64_t SimulatedQueue::needed(const std::string& id, std::int64_t time_for) {
+    const bool has_list = m_context.redis.type(m_keys.processing(id)) == "list";
+    return m_context.counts_writes && has_list ? std::max(SeriesAccount::lease / 2, time_for) : 0;
 }
 
 inline void SimulatedQueue::break_source() {
