@@ -342,9 +342,10 @@ TEST_CASE_FIXTURE(Fixture, "a suspected message tells how often it was blamed, a
     const std::string recoveries = "orizuru:{q}:recoveries";
     const std::string id = *jobs.push({"a job"});
     redis.command({"RENAME", "q", suspects});
-    redis.lpush(suspects, {"text", "unknown"});
-    const std::string sha1 = "372ea08cab33e71c02c651dbc83a474d32c676ea"; // of "text"
-    redis.command({"HSET", recoveries, "job " + id, "2", sha1, "3"});
+    redis.lpush(suspects, {"\x92\x07\xa3tea", "text", "unknown"}); // msgpack, and no job
+    redis.command({"HSET", recoveries, "job " + id, "2", "job tea", "9",
+                   "4ae27a14acc0f8e4dbd7eb6b49bd85c5ad6b4785", "4",   // its SHA-1
+                   "372ea08cab33e71c02c651dbc83a474d32c676ea", "3"}); // that of "text"
     const auto blamed = [](const std::vector<PlacedMessage>& messages) {
         std::vector<std::uint64_t> found;
         for (const PlacedMessage& message : messages) {
@@ -353,7 +354,7 @@ TEST_CASE_FIXTURE(Fixture, "a suspected message tells how often it was blamed, a
         return found;
     };
     using Counts = std::vector<std::uint64_t>;
-    CHECK(blamed(inspector.peek("q", Place::suspected, 0, 10)) == Counts{2, 3, 0});
+    CHECK(blamed(inspector.peek("q", Place::suspected, 0, 10)) == Counts{2, 4, 3, 0});
     CHECK(blamed(inspector.peek("q", Place::suspected, 9, 10)).empty());
     CHECK(blamed(inspector.find("q", id, 10)) == Counts{2});
     Counts seen;
@@ -364,7 +365,7 @@ TEST_CASE_FIXTURE(Fixture, "a suspected message tells how often it was blamed, a
             return false;
         },
         10);
-    CHECK(seen == Counts{0, 3, 2});
+    CHECK(seen == Counts{0, 3, 4, 2});
     push({"text"});
     CHECK(blamed(inspector.peek("q", Place::waiting, 0, 10)) == Counts{0});
     redis.del(recoveries);

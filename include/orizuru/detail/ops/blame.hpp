@@ -16,16 +16,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// The field of Keys::recoveries() that counts a message's blame: a job has one by its id, whatever
-/// becomes of its envelope.
+/// The field of Keys::recoveries() that counts a message's blame. That of a job is named after its
+/// id, for its envelope changes with each try.
 [[nodiscard]] inline std::string blame_field(std::string_view payload) {
-    const auto id = envelope_id(payload);
+    const auto id = envelope_time(payload) ? envelope_id(payload) : std::nullopt;
     return id ? joined({"job ", *id}) : std::string(std::string_view(sha1_hex(payload)));
 }
 
