@@ -58,6 +58,9 @@ class Consumer<T> {
 
     /// Sends deferred acks and requeues messages that were fetched but not handed out. Waits at
     /// most command_timeout, or less after end_by. Guards live on; the last unregisters it.
+    /// Redis: a script for each of these, CLIENT UNBLOCK, and the fence: a key that expires after
+    ///     10 minutes, or after 7 days where a request may still come to Redis late, such as a
+    ///     BLMOVE that a user without the right to CLIENT UNBLOCK could not end.
     ~Consumer() = default;
 
     /// Returns the next message and waits until there is one; nothing after a stop.
@@ -125,7 +128,9 @@ class Consumer<T> {
 
     /// The id of the current incarnation, as in the registry. It changes when a lease is lost, when
     /// a connection breaks during a command, and when the connection that waits for messages
-    /// closes: only the processing list then tells which messages Redis knows of.
+    /// closes: only the processing list then tells which messages Redis knows of. One script takes
+    /// it over, in the last case behind CLIENT LIST ID, which says whether Redis has that
+    /// connection yet.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
     /// False during an outage, for a health probe: from when a connection breaks in use, or when

@@ -8,7 +8,8 @@
 //   orizuru:{Q}:consumers           set     ids of the registered consumers
 //   orizuru:{Q}:heartbeat:<id>      string  expires when the consumer goes unheard for its lease
 //   orizuru:{Q}:processing:<id>     list    the consumer's messages, then its header
-//                                   string  a fence in place of the list
+//                                   string  a fence in place of the list: expires after 10 min,
+//                                           or 7 days while a late request may meet it
 //   orizuru:{Q}:writes              string  exists while Redis takes writes, and since when it has
 //   orizuru:{Q}:unack               list    rejected messages; the collector requeues them
 //   orizuru:{Q}:dead                list    undecodable, buried and poison messages

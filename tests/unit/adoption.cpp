@@ -57,7 +57,7 @@ struct Fixture {
     /// The arguments of the command sent.
     List send() {
         std::string out;
-        adoption.send(out, keys, 30s, [this] {
+        adoption.send(out, keys, 30s, 7s, [this] {
             const std::string number = std::to_string(++made);
             return Identity{"new" + number, "n" + number};
         });
@@ -75,11 +75,10 @@ struct Fixture {
 };
 
 TEST_CASE_FIXTURE(Fixture, "the command names both identities' keys and gives a fresh header") {
-    const std::string week = std::to_string(std::chrono::milliseconds(7 * 24h).count());
     CHECK(send() == List{"EVAL", std::string(adopt_script()), "5", "orizuru:{mail}:heartbeat:old",
                          "orizuru:{mail}:processing:old", "orizuru:{mail}:heartbeat:new1",
                          "orizuru:{mail}:processing:new1", "orizuru:{mail}:consumers", "old",
-                         "new1", "orz:n1:0", week, "30000", "orz:n0:"});
+                         "new1", "orz:n1:0", "7000", "30000", "orz:n0:"});
     CHECK_FALSE(adoption.result());
 }
 

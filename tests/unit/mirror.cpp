@@ -347,4 +347,116 @@ TEST_CASE("a suspect counts until it is settled, and one that was not handed out
     CHECK(fixture.trials->held().count == 0);
 }
 
+/// The number in the last command behind this text: for how long the fence stays.
+std::string time_behind(const std::string& out, const std::string& text) {
+    const auto begin = out.find('\n', out.find("\n$", out.rfind(text) + text.size()) + 1) + 1;
+    return out.substr(begin, out.find('\r', begin) - begin);
+}
+
+/// A registered mirror that holds nothing.
+struct Owing {
+    Owing() { start(); }
+
+    void start() {
+        mirror.send_start(out);
+        mirror.on_start(integer(1));
+    }
+    void wait() {
+        mirror.send_blocking_fetch(out, 5s);
+        REQUIRE(mirror.blocked());
+    }
+    [[nodiscard]] std::string fence_of_release() {
+        mirror.send_release(out);
+        return time_behind(out, mirror.identity().id);
+    }
+    [[nodiscard]] std::string fence_of_adoption() {
+        mirror.begin_recovery();
+        out.clear();
+        mirror.send_adopt(out);
+        return time_behind(out, ":0\r");
+    }
+    void adopt() {
+        mirror.on_adopt(array({string(mirror.identity().header(0)), array({})}));
+        REQUIRE(mirror.state() == Mirror::State::running);
+    }
+
+    Mirror mirror{Keys("q"), 30s, [] { return make_identity("w"); }};
+    std::string out;
+    const std::string minutes = "600000";
+    const std::string days = "604800000";
+};
+
+TEST_CASE_FIXTURE(Owing, "a fence stays for ten minutes when all that was sent is answered") {
+    SUBCASE("nothing but START") {}
+    SUBCASE("a wait in Redis") {
+        wait();
+        mirror.on_blocking_fetch(Reply());
+    }
+    SUBCASE("a wait that Redis refused") {
+        wait();
+        mirror.on_blocking_fetch({Type::error, 0, "READONLY a replica", {}});
+    }
+    SUBCASE("a request of the chain") {
+        mirror.send_settle(out, 1);
+        mirror.on_reply(array({}));
+    }
+    SUBCASE("a beat") {
+        mirror.on_beat_sent();
+        mirror.on_beat_answered();
+    }
+    CHECK(fence_of_adoption() == minutes);
+    adopt();
+    CHECK(fence_of_release() == minutes);
+}
+
+TEST_CASE_FIXTURE(Owing, "a release leaves a fence for seven days when a request may come late") {
+    SUBCASE("a wait that was given up") {
+        wait();
+        mirror.forget_blocking_fetch();
+    }
+    SUBCASE("a beat") { mirror.on_beat_sent(); }
+    SUBCASE("a beat, and another one was answered") {
+        mirror.on_beat_sent();
+        mirror.on_beat_sent();
+        mirror.on_beat_answered();
+    }
+    SUBCASE("START, which was sent again") {
+        mirror = Mirror(Keys("q"), 30s, [] { return make_identity("w"); });
+        mirror.send_start(out);
+        start();
+    }
+    CHECK(fence_of_release() == days);
+}
+
+TEST_CASE_FIXTURE(Owing,
+                  "a recovery leaves a fence for seven days when a request may come late, and "
+                  "the next one does not") {
+    SUBCASE("a wait") { wait(); }
+    SUBCASE("a wait that was given up") {
+        wait();
+        mirror.forget_blocking_fetch();
+    }
+    SUBCASE("a request of the chain") { mirror.send_settle(out, 1); }
+    SUBCASE("a beat") { mirror.on_beat_sent(); }
+    SUBCASE("an earlier ADOPT") { CHECK(fence_of_adoption() == minutes); }
+    CHECK(fence_of_adoption() == days);
+    adopt();
+    CHECK(fence_of_adoption() == minutes);
+}
+
+TEST_CASE_FIXTURE(Owing, "a recovery leaves a fence for ten minutes when the wait in doubt is lost "
+                         "with its connection") {
+    wait();
+    mirror.begin_recovery();
+    REQUIRE(mirror.has_late_fetch());
+    mirror.on_lost_fetch();
+    CHECK(fence_of_adoption() == minutes);
+}
+
+TEST_CASE_FIXTURE(Owing, "an ADOPT that Redis refused comes no more") {
+    CHECK(fence_of_adoption() == minutes);
+    mirror.on_adopt({Type::error, 0, "BUSY a script runs", {}});
+    CHECK(fence_of_adoption() == minutes);
+}
+
 } // namespace mirror_test

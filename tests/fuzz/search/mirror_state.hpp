@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/late_requests.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 
 #include <string>
@@ -37,10 +38,15 @@ inline std::string text_of(const detail::Adoption& adoption) {
     return text + " header " + (adoption.*revealed(Header{})).value_or("-");
 }
 
+inline std::string text_of(const detail::LateRequests& late) {
+    return std::to_string(late.*revealed(Unanswered{})) + (late.has_fetch() ? "f " : " ");
+}
+
 inline std::string text_of(const detail::Mirror& mirror) {
     std::string text = mirror.identity().id + ' ' +
-                       std::to_string(static_cast<int>(mirror.state())) +
-                       (mirror.blocked() ? "b" : "") + (mirror.*revealed(Draining{}) ? "d " : " ") +
+                       std::to_string(static_cast<int>(mirror.state())) + " late " +
+                       text_of(mirror.*revealed(Late{})) + (mirror.blocked() ? "b" : "") +
+                       (mirror.*revealed(Draining{}) ? "d " : " ") +
                        std::to_string(mirror.*revealed(Confirmed{})) + " holds ";
     for (const detail::DeliveryPtr& message : mirror.messages()) {
         text += text_of(*message);

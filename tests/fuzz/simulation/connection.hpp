@@ -19,7 +19,11 @@ namespace orizuru::test {
 
 class Connection {
   public:
-    Connection(Context& context, Network& network) : m_context(context), m_network(network) {}
+    Connection(Context& context, Network& network)
+        : m_context(context), m_network(network), m_number(++context.made) {}
+
+    /// Another one after each end.
+    [[nodiscard]] int number() const noexcept { return m_number; }
 
     /// `command`: the bytes of one command.
     void send(const std::string& command, Request::Kind kind) {
@@ -47,6 +51,7 @@ class Connection {
     void drop() {
         m_requests.clear();
         m_replies.clear();
+        m_number = ++m_context.made;
     }
     /// It survives a change of the server's role: of what waits in Redis it lets go.
     void let_go() {
@@ -70,6 +75,7 @@ class Connection {
 
     Context& m_context;
     Network& m_network;
+    int m_number;
     std::deque<Request> m_requests;
     std::deque<Reply> m_replies;
 };
@@ -118,8 +124,9 @@ inline void Connection::leave_requests() {
             ghosts.push_back(std::move(m_requests[i].words));
         }
     }
-    m_network.add_ghosts(std::move(ghosts));
+    m_network.add_ghosts(std::move(ghosts), m_number);
     m_requests.clear();
+    m_number = ++m_context.made;
 }
 
 } // namespace orizuru::test

@@ -36,8 +36,22 @@ inline void SimulatedConsumer::adopt() {
         m_context.faults.came("eight at a time");
         return;
     }
+    look_for_wait();
     m_mirror->send_adopt(m_out);
     flush(Request::Kind::adopt);
+}
+
+// As CLIENT LIST on the link.
+inline void SimulatedConsumer::look_for_wait() {
+    if (!m_mirror->has_late_fetch() || m_context.chance.happens(0.2)) {
+        return; // or it has not the right to ask
+    }
+    const bool there = m_network.knows(m_last_wait);
+    m_context.faults.came(there ? "the waiter's connection lives"
+                                : "the waiter's connection is gone");
+    if (!there || m_context.has(Defect::presumed_gone)) {
+        m_mirror->on_lost_fetch();
+    }
 }
 
 inline void SimulatedConsumer::after_adoption() {
@@ -60,8 +74,12 @@ inline void SimulatedConsumer::after_adoption() {
 }
 
 inline void SimulatedConsumer::beat() {
+    if (m_mirror->leaving() && !m_context.has(Defect::beats_while_leaving)) {
+        return;
+    }
     const Keys& keys = m_queue.keys();
     const std::string id = m_mirror->identity().id;
+    m_mirror->on_beat_sent();
     const Words command{"EVAL",
                         std::string(detail::beat_script()),
                         "5",
@@ -74,7 +92,7 @@ inline void SimulatedConsumer::beat() {
                         "60000"};
     if (m_context.strikes(0.1)) {
         m_context.faults.came("BEAT later");
-        m_network.add_ghosts({command});
+        m_network.add_ghosts({command}, ++m_context.made);
         return;
     }
     const Reply reply = m_network.run(command);
@@ -82,6 +100,7 @@ inline void SimulatedConsumer::beat() {
         m_context.faults.came("BEAT reply lost");
         return;
     }
+    m_mirror->on_beat_answered();
     // The fence may be that of its own leaving.
     if (reply.integer != 1 && !m_mirror->leaving()) {
         m_context.faults.came(reply.integer == 0 ? "BEAT says fenced" : "BEAT says gone");
@@ -118,6 +137,7 @@ inline void SimulatedConsumer::send() {
             return;
         }
         m_mirror->send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
+        m_last_wait = m_wait.number();
         m_wait.send(std::exchange(m_out, {}), Request::Kind::fetch);
     }
 }
@@ -300,6 +320,18 @@ inline void SimulatedConsumer::lose_wait() {
         recover();
     } else {
         m_context.faults.came("cut with nothing unanswered");
+    }
+}
+
+inline void SimulatedConsumer::wait_long() {
+    if (m_context.chance.happens(0.5) && m_mirror->blocked()) {
+        lose_wait();
+        return;
+    }
+    run_wait();
+    m_wait.unblock(); // BLMOVE's own time ends
+    while (m_wait.unread() > 0 && runs()) {
+        read_wait();
     }
 }
 

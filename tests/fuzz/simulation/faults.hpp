@@ -64,6 +64,7 @@ class Faults {
         expect(scenario.lost_start >= 0.5 ? 1 : 0, {"START fenced"});
         expect(scenario.wrong_source, {"source of the wrong type", "source refused"});
         expect(scenario.script_flush, {"scripts forgotten"});
+        expect(scenario.long_time, {"a long time passes", "a short fence ends"});
         expect(scenario.cut > 0 ? scenario.most_consumers - 1 : 0,
                {"one mirror recovers while others have replies owed", "a discarded reply",
                 "link broken with several unanswered", "a mirror idle while the link broke",

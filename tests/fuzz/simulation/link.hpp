@@ -57,6 +57,7 @@ class Link {
         return std::ranges::count(m_owed, Request::Kind::adopt, &Owed::kind) < most_adoptions;
     }
 
+    [[nodiscard]] bool idle() const noexcept { return m_connection.idle(); }
     [[nodiscard]] std::optional<Request::Kind> next() const { return m_connection.next(); }
     void run_one() { m_connection.run_one(); }
     [[nodiscard]] std::optional<Received> receive();

@@ -13,11 +13,13 @@
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <deque>
 #include <initializer_list>
 #include <iostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,14 +44,25 @@ class Network {
     /// it.
     Reply refuse(const Request& request);
 
-    /// The sender gave up on commands that are still on their way.
-    void add_ghosts(std::deque<Words> commands) {
+    /// The sender gave up on commands that are still on their way on this connection.
+    void add_ghosts(std::deque<Words> commands, int connection) {
         if (!commands.empty()) {
-            m_ghosts.push_back(std::move(commands));
+            m_ghosts.push_back({std::move(commands), connection});
         }
     }
     [[nodiscard]] bool has_ghosts() const noexcept { return !m_ghosts.empty(); }
+    /// Whether Redis has the connection of which the sender has given up. It may notice late that
+    /// one is gone that brings nothing more.
+    [[nodiscard]] bool knows(int connection) {
+        return m_context.strikes(0.2) ||
+               std::ranges::find(m_ghosts, connection, &Ghost::connection) != m_ghosts.end();
+    }
     void run_ghost();
+    /// The fence with this key has ended: no late request may still come for it.
+    void end_fence(const std::string& key) { m_ended_fences.insert(key); }
+    [[nodiscard]] bool has_ended(const std::string& fence) const {
+        return m_ended_fences.contains(fence);
+    }
 
     void say(std::string_view what, const Words& words) const;
     void say(std::string_view what, const Reply& reply) const;
@@ -58,13 +71,20 @@ class Network {
     }
 
   private:
+    struct Ghost {
+        std::deque<Words> commands;
+        int connection;
+    };
+
     Reply run(Words words, Server& redis);
+    void check_fences(const Words& words) const;
     void spoil(Words& words);
     Reply refuse_registration(const Request& request);
     static void show(const Reply& reply);
 
     Context& m_context;
-    std::vector<std::deque<Words>> m_ghosts;
+    std::vector<Ghost> m_ghosts;
+    std::set<std::string> m_ended_fences;
 };
 
 inline void Network::run_ghost() {
@@ -72,7 +92,8 @@ inline void Network::run_ghost() {
         return;
     }
     const std::size_t chosen = m_context.chance.below(m_ghosts.size());
-    std::deque<Words>& ghost = m_ghosts[chosen];
+    std::deque<Words>& ghost = m_ghosts[chosen].commands;
+    check_fences(ghost.front());
     const bool waits = ghost.front().front() == "BLMOVE";
     if (run(ghost.front()).is(Reply::Type::nil) && waits && m_context.strikes(0.8)) {
         return; // a half-open connection: Redis holds it to be waiting
@@ -81,6 +102,22 @@ inline void Network::run_ghost() {
     ghost.pop_front();
     if (ghost.empty()) {
         m_ghosts.erase(m_ghosts.begin() + static_cast<std::ptrdiff_t>(chosen));
+    }
+}
+
+// What is owed when a fence is written must not be late for it. An ADOPT is sent after the fence
+// that it may meet; later than that it brings an heir with an empty list, which a collector takes.
+inline void Network::check_fences(const Words& words) const {
+    const bool adopts = words.front() == "EVAL" && words[1] == detail::adopt_script();
+    const bool shown = m_context.exact() || m_context.has(Defect::beats_while_leaving);
+    if (!shown || adopts) {
+        return;
+    }
+    for (const std::string& word : words) {
+        if (m_ended_fences.contains(word)) {
+            throw Violation("a late request came after the end of its fence: " + words.front() +
+                            " for " + word);
+        }
     }
 }
 

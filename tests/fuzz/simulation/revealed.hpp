@@ -6,6 +6,7 @@
 #pragma once
 
 #include <orizuru/detail/mirror/adoption.hpp>
+#include <orizuru/detail/mirror/late_requests.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 
 namespace orizuru::test {
@@ -31,6 +32,14 @@ struct Draining {
     friend constexpr auto revealed(Draining) noexcept;
 };
 template struct Reveal<Draining, &detail::Mirror::m_draining>;
+struct Late {
+    friend constexpr auto revealed(Late) noexcept;
+};
+template struct Reveal<Late, &detail::Mirror::m_late>;
+struct Unanswered {
+    friend constexpr auto revealed(Unanswered) noexcept;
+};
+template struct Reveal<Unanswered, &detail::LateRequests::m_unanswered>;
 struct Adopting {
     friend constexpr auto revealed(Adopting) noexcept;
 };

@@ -19,7 +19,9 @@ enum class Defect {
     old_replies,   ///< so do those to an earlier incarnation's requests
     forgotten,     ///< a mirror that recovers is owed nothing: its replies go to the next
     lifted,        ///< a reply to one mirror ends the barrier of another
-    one_recovers   ///< a broken link concerns only one of its mirrors
+    one_recovers,  ///< a broken link concerns only one of its mirrors
+    presumed_gone, ///< a broken connection's blocking fetch is taken for one that cannot come
+    beats_while_leaving
 };
 
 /// A defect: a change to the text of a script, or to how the harness drives the mirror.
@@ -86,6 +88,18 @@ inline constexpr std::array sabotages{
              .scenario = "good_gc",
              .from = "return math.floor(lease * 5 / 12) end",
              .to = "return lease end"},
+    Sabotage{.name = "short_fence_of_leave",
+             .scenario = "fences",
+             .from = "'released ' .. ARGV[2], 'PX', ARGV[6])",
+             .to = "'released ' .. ARGV[2], 'PX', '600000')"},
+    Sabotage{.name = "short_fence_of_adopt",
+             .scenario = "fences",
+             .from = "' ' .. header, 'PX', ARGV[4])",
+             .to = "' ' .. header, 'PX', '600000')"},
+    Sabotage{
+        .name = "late_fetch_presumed_gone", .scenario = "fences", .defect = Defect::presumed_gone},
+    Sabotage{
+        .name = "beats_while_leaving", .scenario = "fences", .defect = Defect::beats_while_leaving},
     Sabotage{.name = "old_replies", .scenario = "good_uniq", .defect = Defect::old_replies},
     Sabotage{.name = "forgotten_replies", .scenario = "good_uniq", .defect = Defect::forgotten},
     Sabotage{.name = "barrier_lifted", .scenario = "refusals", .defect = Defect::lifted},

@@ -24,6 +24,7 @@ struct Scenario {
     double lost_start = 0.15;      ///< per START: the reply is lost
     double wrong_source = 0.004;   ///< the source is no list for a while
     double script_flush = 0.01;    ///< Redis forgets its scripts
+    double long_time = 0.01;       ///< so long passes that short fences end
     double unusual_wishes = 0.12;  ///< per settlement: refuses, fails, has a wrong target
     std::string_view blamed = "1"; ///< how many a collector blames for a death
     int most_pushed = 3;           ///< by a producer at a time
@@ -41,6 +42,8 @@ inline constexpr std::array scenarios{
     Scenario{.name = "good_gc", .alphabet = 0, .cut = 0.08, .refuse = 0.02, .reap = 0.06},
     Scenario{.name = "release", .alphabet = 3, .reap = 0.03, .stop = 0.08, .wrong_source = 0.01},
     Scenario{.name = "release_uniq", .alphabet = 0, .cut = 0.08, .reap = 0.02, .stop = 0.08},
+    // So often that late requests are later than that.
+    Scenario{.name = "fences", .alphabet = 0, .cut = 0.08, .stop = 0.08, .long_time = 0.08},
     Scenario{.name = "start",
              .alphabet = 0,
              .refuse = 0.02,
@@ -108,6 +111,7 @@ inline constexpr std::array scenarios{
              .crash = 0,
              .lost_start = 0,
              .wrong_source = 0,
+             .long_time = 0,
              .unusual_wishes = 0,
              .fewest_consumers = 2,
              .only_refusals_that_pass = true},

@@ -85,6 +85,8 @@ class SimulatedConsumer {
     void lose_link();
     /// The connection of its blocking fetches broke.
     void lose_wait();
+    /// More time passes than Redis takes for an answer, or a connection without one lives.
+    void wait_long();
     /// Redis was rewound. The connections live on, or were closed by a server that forgot what it
     /// had not run.
     void meet_hidden_rewind();
@@ -129,6 +131,7 @@ class SimulatedConsumer {
     // Its driver.
     void start();
     void adopt();
+    void look_for_wait();
     void after_adoption();
     void beat();
     void send();
@@ -162,6 +165,7 @@ class SimulatedConsumer {
     std::deque<Link>& m_links;
     Link* m_link;
     Connection m_wait;
+    int m_last_wait = 0; ///< the number of the connection on which the last blocking fetch was sent
 
     int m_number = 0; ///< of the mirror
     std::optional<detail::Mirror> m_mirror;
@@ -298,9 +302,9 @@ inline void SimulatedConsumer::check_left() {
     Server& redis = m_context.redis;
     const Keys& keys = m_queue.keys();
     const std::string key = keys.processing(m_leaving);
-    if (redis.type(key) != "string" ||
-        !redis.command({"GET", key}).text.starts_with("released orz:") ||
-        redis.exists(keys.heartbeat(m_leaving)) ||
+    const bool fenced = redis.type(key) == "string" &&
+                        redis.command({"GET", key}).text.starts_with("released orz:");
+    if (fenced == m_network.has_ended(key) || redis.exists(keys.heartbeat(m_leaving)) ||
         redis.command({"SISMEMBER", keys.consumers(), m_leaving}).integer != 0) {
         throw Violation("a consumer that left has not left the registry or no fence");
     }

@@ -41,6 +41,8 @@ class SimulatedProcess {
     void answer_all();
 
     void crash();
+    /// More time passes than a request may be unanswered: each was answered, or its link broke.
+    void wait_long();
     void meet_hidden_rewind() {
         std::ranges::for_each(m_consumers, &SimulatedConsumer::meet_hidden_rewind);
     }
@@ -207,6 +209,18 @@ inline void SimulatedProcess::answer_all() {
         }
         while (std::optional<Link::Received> received = link.receive()) {
             deliver(link, std::move(*received));
+        }
+    }
+}
+
+inline void SimulatedProcess::wait_long() {
+    std::ranges::for_each(m_consumers, &SimulatedConsumer::wait_long);
+    if (m_context.chance.happens(0.5)) {
+        answer_all();
+    }
+    for (Link& link : m_links) {
+        if (!link.idle()) {
+            break_link(link);
         }
     }
 }

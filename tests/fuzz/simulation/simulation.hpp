@@ -13,6 +13,8 @@
 #include "fuzz/simulation/simulated_process.hpp"
 #include "fuzz/simulation/simulated_queue.hpp"
 
+#include <orizuru/detail/redis/limits.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +45,8 @@ class Simulation {
     void collect();
     void collect_from(SimulatedQueue& queue);
     void rewind();
+    void pass_long_time();
+    void check_owners();
     void drain();
     void leave_at_end();
     void crash_at_end();
@@ -154,6 +158,9 @@ inline void Simulation::disturb() {
             rewind();
         }
     }
+    if (m_context.strikes(scenario.long_time)) {
+        pass_long_time();
+    }
     for (SimulatedProcess& process : m_processes) {
         if (m_context.strikes(scenario.crash)) {
             process.crash();
@@ -180,6 +187,27 @@ inline void Simulation::collect_from(SimulatedQueue& queue) {
                           consumer->taken_for_dead(id);
                       }
                   });
+}
+
+// Ends each key that would not outlive a short fence: heartbeats, too.
+inline void Simulation::pass_long_time() {
+    m_context.faults.came("a long time passes");
+    m_context.say("a long time passes");
+    std::ranges::for_each(m_processes, &SimulatedProcess::wait_long);
+    Server& redis = m_context.redis;
+    for (const std::string& key : redis.keys()) {
+        const std::int64_t left = redis.command({"PTTL", key}).integer;
+        if (left < 0 || left > detail::short_fence_time.count()) {
+            continue;
+        }
+        redis.command({"DEL", key});
+        for (const SimulatedQueue& queue : m_queues) {
+            if (key.starts_with(queue.keys().processing(""))) {
+                m_context.faults.came("a short fence ends");
+                m_network.end_fence(key);
+            }
+        }
+    }
 }
 
 // Half of the time the connections live on, as they do when a server is made a replica and a master
@@ -238,6 +266,7 @@ inline void Simulation::leave_at_end() {
     }
     each_consumer(&SimulatedConsumer::check_gone);
     collect_all();
+    check_owners();
     for (const SimulatedQueue& queue : m_queues) {
         if (!Server::texts(m_context.redis.command({"SMEMBERS", queue.keys().consumers()}))
                  .empty()) {
@@ -251,10 +280,18 @@ inline void Simulation::crash_at_end() {
     while (m_network.has_ghosts()) {
         m_network.run_ghost();
     }
-    if (m_context.scenario.rewind > 0) {
-        return; // a collector can find only what the registry has kept
+    if (m_context.scenario.rewind == 0) {
+        collect_all();
     }
-    collect_all();
+    check_owners();
+}
+
+// When nobody lives and a collector has passed. After a rewind it can find only what the registry
+// has kept.
+inline void Simulation::check_owners() {
+    if (m_context.scenario.rewind > 0) {
+        return;
+    }
     for (const std::string& key : m_context.redis.keys()) {
         for (const SimulatedQueue& queue : m_queues) {
             if (key.starts_with(queue.keys().processing("")) &&

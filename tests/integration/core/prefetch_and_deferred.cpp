@@ -265,9 +265,7 @@ TEST_CASE_FIXTURE(Ahead,
     }
     CHECK(nobody_left());
     CHECK(fence(id).starts_with("released orz:"));
-    const std::int64_t left_ms = redis.command({"PTTL", processing(id)}).integer;
-    CHECK(left_ms <= 7 * 24 * 3600 * 1000LL);
-    CHECK(left_ms > 7 * 24 * 3600 * 1000LL - 60'000);
+    CHECK(redis.command({"PTTL", processing(id)}).integer > 0);
     CHECK(redis.keys() == Texts{processing(id), "q"});
 }
 

@@ -474,12 +474,17 @@ TEST_CASE_FIXTURE(OwnServer, "a beat that meets the fence of the consumer's own 
     const Diary diary;
     Proxy proxy(server.socket_path(), 300ms);
     {
-        const RawConsumer consumer{proxy.uri(), "q", {.lease = 150ms, .on_event = diary.pen()}};
-        // The answer to its RELEASE comes after several beats.
+        const RawConsumer consumer{proxy.uri(), "q", {.lease = 1500ms, .on_event = diary.pen()}};
+        REQUIRE(eventually([&] { return proxy.accepted() == 2; }));
+        // A beat comes to Redis behind its RELEASE, the answer to which comes later still.
+        proxy.cut_after(Proxy::Direction::to_server, proxy.bytes(1, Proxy::Direction::to_server),
+                        Proxy::Cut::delay, 1);
+        REQUIRE(eventually([&] { return proxy.was_cut(1, Proxy::Direction::to_server); }));
         proxy.cut_after(Proxy::Direction::to_client, proxy.bytes(0, Proxy::Direction::to_client),
                         Proxy::Cut::delay, 0);
+        std::this_thread::sleep_for(100ms); // so much later
     }
-    CHECK(proxy.cuts() == 1);
+    CHECK(proxy.cuts() == 2);
     CHECK(diary.size() == 0);
     // Of an ADOPT.
     CHECK_FALSE(orizuru::test::contains(redis.command({"INFO", "errorstats"}).text, "FENCED"));

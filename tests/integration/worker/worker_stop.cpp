@@ -115,6 +115,27 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(nobody_left());
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker that stops leaves fences that stay for ten minutes") {
+    const QueueOptions rarely_beating{.lease = 1h}; // no beat is on its way at the stop
+    Worker worker(uri, options(2));
+    worker.handle<Raw>("q", write_down(), rarely_beating);
+    worker.handle<Raw>("r", write_down(), rarely_beating);
+    push_jobs({"a"});
+    {
+        Running running(worker);
+        REQUIRE(eventually([&] { return handled.size() == 1; }));
+        CHECK(running.stop() == 0);
+    }
+    const Texts fences = redis.keys("orizuru:{*}:processing:*");
+    CHECK(fences.size() >= 2);
+    for (const std::string& fence : fences) {
+        CAPTURE(fence);
+        const std::int64_t ms = redis.command({"PTTL", fence}).integer;
+        CHECK(ms > 0);
+        CHECK(ms <= 600'000);
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was, to be served "
                            "next; what its handler does later has no effect") {
     const Gate gate;

@@ -131,6 +131,7 @@ class Heartbeat::Member : public Linked {
     // For the thread, under the link's lock.
     [[gnu::cold]] void move(std::shared_ptr<Heartbeat> home) noexcept;
     [[gnu::cold]] void append_beat(std::string& commands, int number);
+    [[gnu::cold]] void take_back_beat() noexcept;
     [[gnu::cold]] void append_look(std::string& commands, int number);
     [[gnu::cold]] void take_look(const Reply& reply);
     [[nodiscard]] std::chrono::milliseconds between_looks() const {

@@ -113,7 +113,9 @@ inline void Heartbeat::beat(Link::Lock& lock) {
         return;
     }
     int answered = 0;
-    if (m_stream && m_homes && m_link->elsewhere(m_stream->server())) {
+    // A beat sent on a connection that has ended would count as one that may still come.
+    const bool elsewhere = m_stream && m_homes && m_link->elsewhere(m_stream->server());
+    if (elsewhere || (m_stream && m_stream->closed_by_peer())) {
         m_stream.reset();
     }
     const Endpoint endpoint = m_homes && m_link->connected()
@@ -131,9 +133,13 @@ inline void Heartbeat::beat(Link::Lock& lock) {
         }
     } catch (const std::exception&) {
         // It does not matter which of them ran: a beat can be repeated at any time.
+        const bool sent = m_stream != nullptr;
         m_stream.reset();
         for (Member& member : m_members) {
             if (member.m_asked > answered) {
+                if (!sent) {
+                    member.take_back_beat();
+                }
                 member.repeat(Clock::now());
             }
         }
@@ -151,7 +157,8 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
     for (Member& member : m_members) {
         member.m_asked = 0;
         member.m_look = 0;
-        if (is_due(member) && member.m_lane.running()) {
+        // A beat behind the request to leave could come later than the end of its fence.
+        if (is_due(member) && member.m_lane.running() && !member.m_lane.mirror().leaving()) {
             member.append_beat(commands, ++asked);
             // Behind a silent host a collector must not be sooner than the next attempt.
             until = std::min(until, now + member.m_lease / 3);
@@ -185,6 +192,14 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
     append_command(commands, "EVAL", beat_script(), 5, keys.heartbeat(m_asked_id),
                    keys.processing(m_asked_id), keys.consumers(), keys.writes(), keys.suspects(),
                    m_asked_id, m_lease.count());
+    m_lane.mirror().on_beat_sent();
+}
+
+/// It is answered, or was not sent after all: it cannot come late.
+inline void Heartbeat::Member::take_back_beat() noexcept {
+    if (m_lane.mirror().identity().id == m_asked_id) {
+        m_lane.mirror().on_beat_answered();
+    }
 }
 
 inline void Heartbeat::Member::append_look(std::string& commands, int number) {
@@ -232,6 +247,7 @@ inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
 }
 
 inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const Node& server) {
+    take_back_beat();
     if (!reply.is(Reply::Type::integer)) {
         const bool current =
             m_lane.mirror().identity().id == m_asked_id && !m_lane.link().elsewhere(server);

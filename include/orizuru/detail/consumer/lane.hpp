@@ -6,6 +6,7 @@
 // the guards that keep the consumer alive, and the events not yet delivered. Composes what is due,
 // acts on the replies and recovers after a doubt.
 
+#include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/fifo.hpp>
@@ -44,6 +45,12 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+/// A connection as Redis knows it.
+struct RedisClient {
+    std::int64_t id = 0; ///< CLIENT ID; 0: not known
+    Node server;
+};
 
 class Lane final : private LinkMember {
   public:
@@ -180,6 +187,8 @@ class Lane final : private LinkMember {
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
+    /// The connection of all blocking fetches from now on.
+    void set_waiter(RedisClient client) noexcept { m_waiter = std::move(client); }
     /// Grows with each recovery.
     [[nodiscard]] std::uint64_t incarnation() const noexcept override {
         return m_mirror.incarnation();
@@ -270,6 +279,12 @@ class Lane final : private LinkMember {
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
     }
+    /// True while Redis can still be asked whether the waiter of a fetch in doubt is gone. Another
+    /// server than the waiter's cannot know.
+    [[nodiscard]] bool must_seek_waiter() const {
+        return m_mirror.has_late_fetch() && !m_sought && m_waiter.id != 0 &&
+               !m_link->elsewhere(m_waiter.server);
+    }
     Verdict apply(Purpose purpose, Reply&& reply, TimePoint sent);
     [[gnu::cold]] void on_registered(TimePoint asked);
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
@@ -310,6 +325,8 @@ class Lane final : private LinkMember {
     bool m_attended = false;      ///< `attend` has begun and is to be called again
     bool m_polled = false;        ///< a thread that polls waits for the link
     bool m_suspects_wait = false; ///< nobody of this process has asked for them since
+    RedisClient m_waiter;
+    bool m_sought = false; ///< in this recovery Redis has said whether it has the waiter
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

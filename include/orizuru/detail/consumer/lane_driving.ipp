@@ -161,8 +161,15 @@ inline void Lane::advance() {
     if (m_mirror.state() == Mirror::State::unregistered &&
         m_link->owes(*this, Purpose::start) == 0) {
         compose(Purpose::start, &Mirror::send_start);
-    } else if (m_mirror.state() == Mirror::State::recovering && m_link->may_adopt(*this)) {
-        compose(Purpose::adopt, &Mirror::send_adopt);
+    } else if (m_mirror.state() == Mirror::State::recovering && m_link->may_adopt(*this) &&
+               m_link->owes(*this, Purpose::seek) == 0) {
+        if (must_seek_waiter()) {
+            m_link->send(*this, Purpose::seek, [this](std::string& out) {
+                append_command(out, "CLIENT", "LIST", "ID", m_waiter.id);
+            });
+        } else {
+            compose(Purpose::adopt, &Mirror::send_adopt);
+        }
     }
     while (m_mirror.can_send() && m_mirror.has_moves()) {
         compose(Purpose::chain, &Mirror::send_move);

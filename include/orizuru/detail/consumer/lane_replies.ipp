@@ -37,6 +37,14 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
     if (purpose == Purpose::chain) {
         return m_mirror.on_reply(std::move(reply));
     }
+    if (purpose == Purpose::seek) {
+        // One that is gone brings nothing more. A user without the right is told nothing.
+        if (reply.is(Reply::Type::string) && reply.text.empty()) {
+            m_mirror.on_lost_fetch();
+        }
+        m_sought = true;
+        return {};
+    }
     Verdict verdict =
         purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
     if (running()) {
@@ -104,6 +112,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
         return;
     }
     keep_failure(m_failure, reason);
+    m_sought = false;
     m_mirror.begin_recovery();
     ask_attention();
     m_link->wake_all();

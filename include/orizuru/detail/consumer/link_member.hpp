@@ -22,6 +22,7 @@ class LinkMember : public Linked {
     /// Why a request is sent.
     enum class Purpose : std::uint8_t {
         start, ///< registers the consumer
+        seek,  ///< asks whether the connection of a blocking fetch in doubt is gone
         adopt, ///< takes over the consumer's own list after a doubt
         chain  ///< settles or fetches
     };

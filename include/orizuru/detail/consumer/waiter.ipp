@@ -32,6 +32,7 @@ inline void Waiter::use(Attempt attempt, const Reply& id) {
             joined({attempt.stream->address(), ", after ", Digits(milliseconds_since(m_broken_at)),
                     " ms; the last error was: ", reason}));
     }
+    m_lane.set_waiter({id.integer, attempt.stream->server()});
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);
     m_incarnation = attempt.incarnation;

@@ -10,7 +10,6 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -39,8 +38,9 @@ class Adoption {
 
     explicit Adoption(Identity target) : m_target(std::move(target)) {}
 
-    /// Appends the command. Each call tries a new identity.
+    /// Appends the command. Each call tries a new identity. `fence`: how long the fence stays.
     [[gnu::cold]] void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
+                            std::chrono::milliseconds fence,
                             const std::function<Identity()>& make_identity) {
         m_result.reset(); // the caller failed to use it
         m_tried.push_back(make_identity());
@@ -48,7 +48,7 @@ class Adoption {
         append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
                        keys.processing(m_target.id), keys.heartbeat(next.id),
                        keys.processing(next.id), keys.consumers(), m_target.id, next.id,
-                       next.header(0), fence_time.count(), lease.count(), m_target.header_prefix());
+                       next.header(0), fence.count(), lease.count(), m_target.header_prefix());
     }
 
     /// Takes the reply to the last `send`. Sets `result()` if no other reply is needed.

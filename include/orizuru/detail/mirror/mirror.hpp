@@ -17,9 +17,11 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/late_requests.hpp>
 #include <orizuru/detail/mirror/removal.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
+#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -141,7 +143,7 @@ class Mirror {
     [[nodiscard]] bool can_send() const noexcept {
         return m_state == State::running && !m_draining && m_requests.size() < depth;
     }
-    [[gnu::cold]] void send_start(std::string& out) const;
+    [[gnu::cold]] void send_start(std::string& out);
     /// Sends all wanted acks; fetches up to `fetch` messages if it is not 0.
     void send_settle(std::string& out, int fetch);
     /// Fetches a suspect, if one waits and fits beside those that the process holds. Counts as a
@@ -165,6 +167,12 @@ class Mirror {
     Verdict on_blocking_fetch(Reply&& reply);
     [[gnu::cold]] Verdict on_adopt(const Reply& reply);
 
+    // Requests that the mirror does not compose, under the current identity.
+
+    /// A beat goes out, and its reply comes, or it does not go out after all.
+    void on_beat_sent() noexcept { m_late.sent(); }
+    void on_beat_answered() noexcept { m_late.answered(); }
+
     // Recovery.
 
     /// Puts everything unanswered in doubt. The caller must close the blocking fetch's connection
@@ -174,7 +182,15 @@ class Mirror {
 
     /// For when the blocking fetch's connection is closed and no other will be sent. If Redis runs
     /// the fetch later, the fence refuses it or the last release requeues its message.
-    void forget_blocking_fetch() noexcept { m_blocked = false; }
+    void forget_blocking_fetch() noexcept {
+        if (std::exchange(m_blocked, false)) {
+            m_late.gave_up_fetch();
+        }
+    }
+    /// A blocking fetch was unanswered when the recovery began or it was forgotten: it may run.
+    [[nodiscard]] bool has_late_fetch() const noexcept { return m_late.has_fetch(); }
+    /// Redis has said that the connection of that fetch is gone.
+    void on_lost_fetch() noexcept { m_late.lost_fetch(); }
     /// For when no guard is left: every message without a wanted settlement may be requeued.
     [[gnu::cold]] void forsake() noexcept;
 
@@ -225,6 +241,18 @@ class Mirror {
     void become(Identity identity) {
         m_processing = m_keys.processing(identity.id);
         m_self = std::move(identity);
+        m_late = {};
+    }
+    /// True when no request can come late for this list: each that was sent under the identity is
+    /// answered, or Redis has said that the connection is gone on which it was sent. A fence in the
+    /// list's place then has nothing to keep out. It only answers the request that leaves it, sent
+    /// again because its reply was lost.
+    [[nodiscard]] bool owes_nothing() const noexcept {
+        return m_requests.empty() && !m_blocked && !m_late.any();
+    }
+    /// For how long the list's place needs a fence.
+    [[nodiscard]] std::chrono::milliseconds time_of_fence() const noexcept {
+        return owes_nothing() ? short_fence_time : fence_time;
     }
     void begin_request(std::string& out, Request& request, std::string_view sha1,
                        std::string_view source, std::size_t keys, std::size_t args);
@@ -278,6 +306,7 @@ class Mirror {
     std::string m_header;     ///< buffer for composing a header
     State m_state = State::unregistered;
     std::uint64_t m_incarnation = 0;
+    LateRequests m_late; ///< of the current identity
 
     Fifo<DeliveryPtr> m_messages;
     std::size_t m_next = 0;    ///< position of the oldest that waits to be handed out

@@ -10,7 +10,8 @@ inline void Mirror::begin_recovery() noexcept {
     if (m_state == State::running) {
         m_state = State::recovering;
         ++m_incarnation;
-        m_blocked = m_draining = false;
+        m_draining = false;
+        forget_blocking_fetch();
     }
 }
 
@@ -19,10 +20,12 @@ inline void Mirror::send_adopt(std::string& out) {
     if (!m_adoption) {
         m_adoption.emplace(m_self);
     }
-    m_adoption->send(out, m_keys, m_lease, m_make_identity);
+    m_adoption->send(out, m_keys, m_lease, time_of_fence(), m_make_identity);
+    m_late.sent();
 }
 
 inline Verdict Mirror::on_adopt(const Reply& reply) {
+    m_late.answered();
     Verdict verdict = m_adoption->on_reply(reply);
     if (m_adoption->result()) {
         conclude(*m_adoption->result());

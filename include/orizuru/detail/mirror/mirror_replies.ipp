@@ -10,6 +10,7 @@
 namespace orizuru::detail {
 
 inline Verdict Mirror::on_start(const Reply& reply) {
+    m_late.answered();
     if (reply.is(Reply::Type::error)) {
         Verdict verdict = refused(reply);
         // An older Redis does not know the line that our scripts begin with.

@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 
 namespace orizuru::detail {
 
@@ -45,11 +44,12 @@ inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> comp
     m_requests.push_back(std::move(request));
 }
 
-inline void Mirror::send_start(std::string& out) const {
+inline void Mirror::send_start(std::string& out) {
     assert(m_state == State::unregistered);
     append_command(out, "EVAL", start_script(), 6, m_keys.heartbeat(m_self.id), m_processing,
                    m_keys.consumers(), m_keys.source(), m_keys.unack(), m_keys.dead(), m_self.id,
                    m_lease.count(), m_self.header(0));
+    m_late.sent();
 }
 
 inline void Mirror::send_settle(std::string& out, int fetch) {
@@ -173,7 +173,7 @@ inline void Mirror::send_release(std::string& out) {
         chain_arguments(out);
         append_argument(out, held);
         append_argument(out, m_self.id);
-        append_argument(out, fence_time.count());
+        append_argument(out, time_of_fence().count());
         index = 0;
         for (const DeliveryPtr& message : m_messages) {
             if (message->state != S::sent && index++ >= held) {

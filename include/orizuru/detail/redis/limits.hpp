@@ -8,8 +8,12 @@
 
 namespace orizuru::detail {
 
-/// How long a fence stays: longer than any paused process or half-open connection lasts.
+/// How long a fence stays that late requests may meet: longer than any paused process or half-open
+/// connection lasts.
 inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 7);
+/// How long one stays that no late request can meet: longer than it takes to ask again for a lost
+/// reply to the request that has left it.
+inline constexpr std::chrono::milliseconds short_fence_time = std::chrono::minutes(10);
 
 /// Suspects for which no consumer has asked for this long, and for the lease of the last one that
 /// did, go back to the source: the consumers that are left may not know of them.
