@@ -19,7 +19,7 @@
 #include <deque>
 #include <initializer_list>
 #include <iostream>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,8 +58,12 @@ class Network {
                std::ranges::find(m_ghosts, connection, &Ghost::connection) != m_ghosts.end();
     }
     void run_ghost();
-    /// The fence with this key has ended: no late request may still come for it.
-    void end_fence(const std::string& key) { m_ended_fences.insert(key); }
+    /// The fence with this key and text has ended: nothing that was sent before it may still come.
+    void end_fence(const std::string& key, const std::string& text) {
+        constexpr std::string_view adopted = "adopted ";
+        m_ended_fences[key] =
+            text.starts_with(adopted) ? number_of(text.substr(adopted.size())) : 0;
+    }
     [[nodiscard]] bool has_ended(const std::string& fence) const {
         return m_ended_fences.contains(fence);
     }
@@ -78,13 +82,15 @@ class Network {
 
     Reply run(Words words, Server& redis);
     void check_fences(const Words& words) const;
+    /// An identity's, which is greater than those of all that were made before.
+    static int number_of(const std::string& id) { return std::stoi(id.substr(id.find(':') + 1)); }
     void spoil(Words& words);
     Reply refuse_registration(const Request& request);
     static void show(const Reply& reply);
 
     Context& m_context;
     std::vector<Ghost> m_ghosts;
-    std::set<std::string> m_ended_fences;
+    std::map<std::string, int> m_ended_fences; ///< with the number of the heir, or 0
 };
 
 inline void Network::run_ghost() {
@@ -105,16 +111,17 @@ inline void Network::run_ghost() {
     }
 }
 
-// What is owed when a fence is written must not be late for it. An ADOPT is sent after the fence
-// that it may meet; later than that it brings an heir with an empty list, which a collector takes.
+// An ADOPT that was sent after the fence brings an heir with an empty list, which a collector
+// takes.
 inline void Network::check_fences(const Words& words) const {
     const bool adopts = words.front() == "EVAL" && words[1] == detail::adopt_script();
     const bool shown = m_context.exact() || m_context.has(Defect::beats_while_leaving);
-    if (!shown || adopts) {
-        return;
-    }
     for (const std::string& word : words) {
-        if (m_ended_fences.contains(word)) {
+        const auto ended = m_ended_fences.find(word);
+        if (!shown || ended == m_ended_fences.end()) {
+            continue;
+        }
+        if (!adopts || number_of(words.at(9)) < ended->second) {
             throw Violation("a late request came after the end of its fence: " + words.front() +
                             " for " + word);
         }

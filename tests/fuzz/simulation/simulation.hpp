@@ -200,11 +200,12 @@ inline void Simulation::pass_long_time() {
         if (left < 0 || left > detail::short_fence_time.count()) {
             continue;
         }
+        const Reply text = redis.run({"GET", key});
         redis.command({"DEL", key});
         for (const SimulatedQueue& queue : m_queues) {
             if (key.starts_with(queue.keys().processing(""))) {
                 m_context.faults.came("a short fence ends");
-                m_network.end_fence(key);
+                m_network.end_fence(key, text.text);
             }
         }
     }
