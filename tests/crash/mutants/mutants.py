@@ -2111,7 +2111,7 @@ MUTANTS = [
          'message.place == Place::waiting ? "first" : "last"',
          "inspector --test-case='a suspected message runs*'"),
     code("a job's blame is sought by its envelope", "detail/ops/blame.hpp",
-         "return id ? joined", "return id && payload.empty() ? joined",
+         "return id ? recovery_field", "return id && payload.empty() ? recovery_field",
          "inspector --test-case='a suspected message tells*'"),
     code("chosen suspected messages run last", "detail/ops/change_scripts.hpp",
          "waits or place == 'suspected'", "waits",

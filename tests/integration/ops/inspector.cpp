@@ -374,6 +374,30 @@ TEST_CASE_FIXTURE(Fixture, "a suspected message tells how often it was blamed, a
                          doctest::Contains(recoveries.c_str()), orizuru::ReplyError);
 }
 
+TEST_CASE_FIXTURE(Fixture, "what a collector puts apart is seen with the deaths that it counts") {
+    const Consumer<Raw> taker(uri, "q"); // asks for nothing
+    orizuru::GarbageCollector collector(
+        uri, "q", {.grace = 0ms, .on_event = [](const orizuru::Event&) {}, .blamed = 10});
+    orizuru::Job<Raw> job = orizuru::make_job(Raw{"a job"});
+    std::string first_try;
+    orizuru::Codec<orizuru::Job<Raw>>::encode(job, first_try);
+    add_dead_consumer("one", {first_try, "text", "once"});
+    CHECK(collector.collect().suspects == 3);
+    redis.del(suspects);
+    ++job.attempt;
+    std::string second_try;
+    orizuru::Codec<orizuru::Job<Raw>>::encode(job, second_try);
+    add_dead_consumer("two", {second_try, "text", "later"});
+    CHECK(collector.collect().suspects == 3);
+    CHECK(inspector.state("q").suspected == 3);
+    std::vector<std::uint64_t> blamed;
+    for (const PlacedMessage& message : inspector.peek("q", Place::suspected, 0, 10)) {
+        blamed.push_back(message.blamed);
+    }
+    CHECK(payloads(Place::suspected) == Texts{second_try, "text", "later"});
+    CHECK(blamed == std::vector<std::uint64_t>{2, 2, 1});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a suspected message runs now before all that wait, and no more apart") {
     push({"a", "b"});
     redis.lpush(suspects, {"c", "d"});

@@ -5,9 +5,9 @@
 // Reads how often collectors have blamed messages for the deaths of consumers.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
@@ -27,7 +27,7 @@ namespace orizuru::detail {
 /// id, for its envelope changes with each try.
 [[nodiscard]] inline std::string blame_field(std::string_view payload) {
     const auto id = envelope_time(payload) ? envelope_id(payload) : std::nullopt;
-    return id ? joined({"job ", *id}) : std::string(std::string_view(sha1_hex(payload)));
+    return id ? recovery_field(*id) : std::string(std::string_view(sha1_hex(payload)));
 }
 
 /// Fills in how often messages of a queue were blamed. Redis: HMGET for up to 1000 of them,
