@@ -51,7 +51,10 @@ class Crowd {
     void pause_one();
     /// For as long, unless Redis has just been away.
     void pause_redis();
-    /// Lets Redis take no writes, at times, for half a lease to three.
+    void let_outages_take(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
+        m_outages.take(shortest, longest);
+    }
+    /// Lets Redis take no writes, at times, for half a lease to three if nothing else is said.
     void refuse_writes_at_times(std::uint64_t faults, std::uint64_t least) {
         if (!m_redis_resumes_at) {
             m_outages.begin_at_times(m_chance, faults, least);
@@ -128,6 +131,8 @@ class Crowd {
     /// By itself, as it should.
     virtual void has_ended(const Member&) {}
     Clock::time_point some_leases();
+    /// The pauses of the others have grown in an outage: a new one comes at its end.
+    void replace_collector();
     void resume(Member& member);
     void resume_redis();
 
@@ -179,7 +184,24 @@ inline void Crowd::look_around() {
     if (m_redis_resumes_at && *m_redis_resumes_at <= now) {
         resume_redis();
     }
+    if (m_outages.begins_to_end()) {
+        replace_collector();
+    }
     m_outages.look();
+}
+
+inline void Crowd::replace_collector() {
+    std::vector<Member*> collectors;
+    for (Member& member : m_members) {
+        if (member.work().role == "collector" && !member.resume_at) {
+            collectors.push_back(&member);
+        }
+    }
+    if (!collectors.empty()) {
+        Member& member = *m_chance.pick(collectors);
+        kill(member);
+        start(member);
+    }
 }
 
 inline void Crowd::resume(Member& member) {

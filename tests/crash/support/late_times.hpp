@@ -39,7 +39,11 @@ struct Span {
 struct alignas(32) LateTime {
     std::uint64_t serial = 0; ///< of the process; 0: of the one that has started them
     Span span;
-    bool broken = false; ///< not late: it heard then that a consumer's connection had broken
+    enum class Kind : std::uint8_t {
+        late,
+        broken, ///< it heard then that a consumer's connection had broken
+        repaired
+    } kind = Kind::late;
 };
 
 /// Notes them in a file while it exists: a thread sleeps again and again.
@@ -79,9 +83,11 @@ class LateTimes {
 inline std::function<void(const Event&)> noting_breaks(const std::string& path,
                                                        std::uint64_t serial) {
     return [journal = std::make_shared<JournalOf<LateTime>>(path), serial](const Event& event) {
+        const std::int64_t now = monotonic_time();
         if (event.kind == EventKind::disconnected) {
-            const std::int64_t now = monotonic_time();
-            journal->write({.serial = serial, .span = {now, now}, .broken = true});
+            journal->write({serial, {now, now}, LateTime::Kind::broken});
+        } else if (event.kind == EventKind::reconnected) {
+            journal->write({serial, {now, now}, LateTime::Kind::repaired});
         }
     };
 }

@@ -36,7 +36,11 @@ class Lives {
     Lives(std::string folder, FaultReport& report)
         : m_folder(std::move(folder)), m_report(report) {}
 
-    void began(const Work& work) { m_lives[work.name()].serial = work.serial; }
+    void began(const Work& work) {
+        Life& life = m_lives[work.name()];
+        life.serial = work.serial;
+        life.begin = monotonic_time();
+    }
     void ended(const Work& work) { m_lives[work.name()].end = monotonic_time(); }
     /// The process, or its connections, stood still since then.
     void hampered(const Work& work, std::int64_t since) {
@@ -46,7 +50,9 @@ class Lives {
     /// Returns in words who was taken for dead at this Redis and lived: its process had neither
     /// been hampered nor late meanwhile, nor did two outages follow each other quickly. One whose
     /// connection broke shortly before an outage or in it may have had to recover: it does not beat
-    /// until then, and the pauses between its attempts grow. Counts the others for the report.
+    /// until then, and the pauses between its attempts grow. One that began in an outage may have
+    /// given up a registration that Redis held, and that runs all the same. Counts the others for
+    /// the report.
     [[nodiscard]] std::vector<std::string> judge(RedisClient& redis, const WriteOutages& outages);
 
   private:
@@ -60,6 +66,7 @@ class Lives {
 
     struct Life {
         std::uint64_t serial = 0;
+        std::int64_t begin = 0;
         std::optional<std::int64_t> end = {};
         Spans hampered = {};
     };
@@ -73,6 +80,7 @@ class Lives {
     /// How much of the span the process was late.
     static std::int64_t within(const Span& span, const LateBySerial& late, std::uint64_t serial);
     static bool was_hampered(const Life& life, const Span& unheard, const Spans& outages);
+    static bool began_in_outage(const Life& life, const Span& unheard, const Spans& outages);
     static bool may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
                             const Spans& outages);
     static bool follow_quickly(const Spans& outages, const Span& unheard);
@@ -105,6 +113,8 @@ inline std::vector<std::string> Lives::judge(RedisClient& redis, const WriteOuta
             m_report.came("living consumer reaped that was hampered");
         } else if (lateness >= bearable) {
             m_report.came("living consumer reaped that was late");
+        } else if (began_in_outage(life, unheard, outages.past())) {
+            m_report.came("living consumer reaped whose process had begun in an outage");
         } else if (may_recover(life, late, unheard, outages.past())) {
             m_report.came("living consumer reaped whose connection had broken in an outage");
         } else if (follow_quickly(outages.past(), unheard)) {
@@ -126,16 +136,36 @@ inline bool Lives::was_hampered(const Life& life, const Span& unheard, const Spa
     return std::ranges::any_of(life.hampered, [&](const Span& one) { return heedful.meets(one); });
 }
 
+inline bool Lives::began_in_outage(const Life& life, const Span& unheard, const Spans& outages) {
+    return std::ranges::any_of(outages, [&](const Span& outage) {
+        return outage.meets({unheard.begin - lease, unheard.end}) &&
+               life.begin >= outage.begin - lease && life.begin <= outage.end;
+    });
+}
+
+/// Not each break is told: none while an earlier one is not repaired.
 inline bool Lives::may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
                                const Spans& outages) {
-    const auto found = late.find(life.serial);
-    return found != late.end() && std::ranges::any_of(outages, [&](const Span& outage) {
-               const Span heedful{outage.begin - lease, unheard.end};
-               return unheard.meets(outage) &&
-                      std::ranges::any_of(found->second, [&](const LateTime& one) {
-                          return one.broken && heedful.meets(one.span);
-                      });
-           });
+    Spans broken = life.hampered;
+    if (const auto found = late.find(life.serial); found != late.end()) {
+        std::int64_t since = 0;
+        int count = 0; // of the process's consumers
+        for (const LateTime& one : found->second) {
+            if (one.kind == LateTime::Kind::broken && count++ == 0) {
+                since = one.span.begin;
+            } else if (one.kind == LateTime::Kind::repaired && count > 0 && --count == 0) {
+                broken.push_back({since, one.span.begin});
+            }
+        }
+        if (count > 0) {
+            broken.push_back({since, unheard.end});
+        }
+    }
+    return std::ranges::any_of(outages, [&](const Span& outage) {
+        const Span heedful{outage.begin - lease, unheard.end};
+        return outage.meets({unheard.begin - lease, unheard.end}) &&
+               std::ranges::any_of(broken, [&](const Span& one) { return heedful.meets(one); });
+    });
 }
 
 inline bool Lives::follow_quickly(const Spans& outages, const Span& unheard) {

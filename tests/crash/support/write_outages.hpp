@@ -53,14 +53,19 @@ class WriteOutages {
     [[nodiscard]] bool may_begin() const {
         return !m_kind && Clock::now() >= m_free_since + storm_lease;
     }
-    /// Begins one now and then, if it may, for half a lease to three. In a storm of `least` faults,
-    /// so many of which have come, there is one of each kind.
+    /// How long they take from now on; at first half a lease to three.
+    void take(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
+        m_shortest = shortest;
+        m_longest = longest;
+    }
+    /// Begins one now and then, if it may. In a storm of `least` faults, so many of which have
+    /// come, there is one of each kind.
     void begin_at_times(Chance& chance, std::uint64_t faults, std::uint64_t least) {
         const bool due =
             m_count < kinds.size() && faults * (kinds.size() + 1) > least * (m_count + 1);
         if ((chance.happens(0.1) || due) && may_begin()) {
-            begin(std::chrono::milliseconds(
-                chance.between(storm_lease.count() / 2, 3 * storm_lease.count())));
+            begin(std::chrono::milliseconds(chance.between(static_cast<int>(m_shortest.count()),
+                                                           static_cast<int>(m_longest.count()))));
         }
     }
     /// Ends the one whose time is over.
@@ -70,6 +75,11 @@ class WriteOutages {
         }
     }
     void end();
+    /// True once in each outage, shortly before its end.
+    [[nodiscard]] bool begins_to_end() {
+        constexpr std::chrono::milliseconds shortly(80);
+        return m_kind && Clock::now() >= m_end - shortly && !std::exchange(m_ending, true);
+    }
     /// For how long Redis has taken writes, since the last outage.
     [[nodiscard]] Clock::duration free_for() const { return Clock::now() - m_free_since; }
     /// Redis has not answered since then, and does again.
@@ -107,9 +117,12 @@ class WriteOutages {
     const RedisServer& m_server;
     FaultReport& m_report;
     RedisClient m_redis{m_server.plain_uri()};
+    std::chrono::milliseconds m_shortest = storm_lease / 2;
+    std::chrono::milliseconds m_longest = 3 * storm_lease;
     std::optional<std::size_t> m_kind; ///< of the one that goes on
     std::int64_t m_begin = 0;
     Clock::time_point m_end;
+    bool m_ending = false;
     Clock::time_point m_free_since = Clock::now();
     std::vector<Span> m_past;
     std::uint64_t m_count = 0;
@@ -139,6 +152,7 @@ inline void WriteOutages::begin(std::chrono::milliseconds time) {
         break;
     }
     m_end = Clock::now() + time;
+    m_ending = false;
     m_report.came(kinds.at(*m_kind));
     ++m_count;
 }
