@@ -227,7 +227,8 @@ inline bool JobCrowd::has_seen(std::vector<std::string_view> kinds) {
 /// In one step: a job that failed meanwhile would be in a place that was searched already.
 inline bool JobCrowd::is_empty(const Keys& keys) {
     constexpr const char* left = R"lua(
-local left = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2]) + redis.call('ZCARD', KEYS[3])
+local left = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2]) +
+    redis.call('ZCARD', KEYS[3]) + redis.call('LLEN', KEYS[4])
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     if redis.call('TYPE', key).ok == 'list' then
         left = left + redis.call('LLEN', key) - 1 -- the header
@@ -236,8 +237,8 @@ end
 return left
 )lua";
     return m_redis
-               .command({"EVAL", left, "3", keys.source(), keys.unack(), keys.scheduled(),
-                         keys.processing("*")})
+               .command({"EVAL", left, "4", keys.source(), keys.unack(), keys.scheduled(),
+                         keys.suspects(), keys.processing("*")})
                .integer == 0;
 }
 
@@ -341,7 +342,7 @@ inline std::size_t JobCrowd::judge_given_back(const Keys& keys,
                                               const std::set<std::uint64_t>& started) {
     constexpr std::size_t most_in_hand = workers * (job_threads + 2 * job_prefetch);
     const std::vector<std::string> waiting = m_redis.lrange(keys.source());
-    std::size_t count = 0;
+    std::size_t count = m_redis.llen(keys.suspects()); // for them, that is where they come first
     for (std::size_t i = 0; i < waiting.size(); ++i) {
         if (started.contains(body_of(waiting[i]))) {
             ++count;
@@ -354,12 +355,15 @@ inline std::size_t JobCrowd::judge_given_back(const Keys& keys,
     return count;
 }
 
-/// How often workers died while they held a message, by its SHA-1.
+/// How often workers died while they held a job, by its id; not those that were acked as suspects.
 inline std::map<std::string, std::int64_t> JobCrowd::recoveries(const Keys& keys) {
     std::map<std::string, std::int64_t> counts;
     const Answer fields = m_redis.command({"HGETALL", keys.recoveries()});
     for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
-        counts[fields.elements[i].text] = std::stoll(fields.elements[i + 1].text);
+        const std::string& field = fields.elements[i].text;
+        if (constexpr std::string_view of_job = "job "; field.starts_with(of_job)) {
+            counts[field.substr(of_job.size())] = std::stoll(fields.elements[i + 1].text);
+        }
     }
     return counts;
 }

@@ -5,7 +5,8 @@
 // lists and with the crashes that the collectors have counted.
 //
 // A job's message changes with each attempt and with nothing else. So an attempt is one message;
-// the next is one more, and one for each worker that died with it.
+// the next is one more, and one for each worker that died with it. How many died, only a job's own
+// count tells, until its ack ends that: workers also die with jobs that no handler has begun.
 
 #pragma once
 
@@ -37,8 +38,8 @@ class JobVerdict {
     JobVerdict(const std::string& folder, std::set<std::uint64_t> killed);
 
     void add_recoveries(const std::map<std::string, std::int64_t>& counts) {
-        for (const auto& [sha1, count] : counts) {
-            m_crashes[body_number(sha1)] += count;
+        for (const auto& [id, count] : counts) {
+            m_crashes[number_in(id)] += count;
         }
     }
     void add_dead(const std::vector<std::string>& entries);
@@ -77,8 +78,8 @@ class JobVerdict {
     void tell(const JobRecord& record);
     void started(Told& job, const JobRecord& record);
     void judge(std::uint64_t number, const Told& job);
-    void judge_attempts(const Told& job, const std::string& name);
-    void judge_death(const Told& job, const std::string& name);
+    void judge_attempts(std::uint64_t number, const Told& job, const std::string& name);
+    void judge_death(std::uint64_t number, const Told& job, const std::string& name);
     void judge_unique();
     /// How many processes were killed while a handler had it.
     [[nodiscard]] std::uint64_t killed_with(const Attempt& attempt) const {
@@ -87,14 +88,15 @@ class JobVerdict {
                 return m_killed.contains(serial);
             }));
     }
-    [[nodiscard]] std::int64_t crashes(std::uint64_t body) const {
-        const auto found = m_crashes.find(body);
-        return found == m_crashes.end() ? 0 : found->second;
+    /// Nothing where the job's ack may have ended its count.
+    [[nodiscard]] std::optional<std::int64_t> crashes(std::uint64_t job) const {
+        const auto found = m_crashes.find(job);
+        return found == m_crashes.end() ? std::nullopt : std::optional(found->second);
     }
 
     std::set<std::uint64_t> m_killed;
     std::map<std::uint64_t, Told> m_jobs;
-    std::map<std::uint64_t, std::int64_t> m_crashes; ///< by body
+    std::map<std::uint64_t, std::int64_t> m_crashes; ///< by job
     std::map<std::string, std::uint64_t> m_came;
     std::vector<std::string> m_wrong;
 };
@@ -218,47 +220,55 @@ inline void JobVerdict::judge(std::uint64_t number, const Told& job) {
         m_wrong.push_back((job.confirmed ? "LOST " : "VANISHED ") + name + " with " +
                           std::to_string(job.attempts.size()) + " attempts seen");
     }
-    judge_attempts(job, name);
-    judge_death(job, name);
+    judge_attempts(number, job, name);
+    judge_death(number, job, name);
 }
 
-inline void JobVerdict::judge_attempts(const Told& job, const std::string& name) {
-    std::int64_t expected = 1;
+inline void JobVerdict::judge_attempts(std::uint64_t number, const Told& job,
+                                       const std::string& name) {
+    std::int64_t least = 1;
+    std::int64_t unseen = 0; // workers that died with it before a handler had begun it
+    std::int64_t killed = 0;
     std::optional<std::int64_t> not_before = job.not_before;
-    for (const auto& [number, attempt] : job.attempts) {
-        const std::string which = name + ", attempt " + std::to_string(number);
-        if (number != expected) {
-            m_wrong.push_back(which + ": " + std::to_string(expected) + " was to come");
+    for (const auto& [count, attempt] : job.attempts) {
+        const std::string which = name + ", attempt " + std::to_string(count);
+        if (count < least) {
+            m_wrong.push_back(which + ": " + std::to_string(least) + " was to come");
         }
+        unseen += count - least;
         if (!not_before) {
             m_wrong.push_back(which + " follows one that has not failed");
         } else if (attempt.first_start < *not_before - tolerance) {
             m_wrong.push_back(which + " came " + std::to_string(*not_before - attempt.first_start) +
                               " ms before its time");
         }
-        const std::uint64_t killed = killed_with(attempt);
-        const std::int64_t counted = crashes(attempt.body);
-        if (std::cmp_less(counted, killed) && job.died.empty()) {
-            m_wrong.push_back(which + ": " + std::to_string(killed) + " workers died with it, " +
-                              std::to_string(counted) + " were counted");
-        }
-        expected = number + 1 + counted;
+        const auto died = static_cast<std::int64_t>(killed_with(attempt));
+        killed += died;
+        least = count + 1 + died;
         not_before = attempt.next_not_before;
+    }
+    const std::optional<std::int64_t> counted = crashes(number);
+    if (counted && *counted < killed + unseen) {
+        m_wrong.push_back(name + ": " + std::to_string(killed + unseen) +
+                          " workers died with it, " + std::to_string(*counted) + " were counted");
     }
 }
 
-/// Checks that the job is on the dead list, once, because its last attempt has failed.
-inline void JobVerdict::judge_death(const Told& job, const std::string& name) {
+/// Checks that the job is on the dead list, once, because its last attempt has failed: each of its
+/// attempts was begun, and each death with it counts as one more.
+inline void JobVerdict::judge_death(std::uint64_t number, const Told& job,
+                                    const std::string& name) {
     if (job.died.empty()) {
         return;
     }
-    const auto& [number, reason] = job.died.front();
-    const auto last = job.attempts.find(number);
+    const auto& [last_number, reason] = job.died.front();
+    const auto last = job.attempts.find(last_number);
     const bool failed = last != job.attempts.end() && last->second.next_not_before;
-    if (job.died.size() > 1 || !failed || number + crashes(last->second.body) < job_attempts ||
-        reason != reason_of(number_in(name.substr(4)))) {
+    const auto failures = static_cast<std::int64_t>(job.attempts.size());
+    if (job.died.size() > 1 || !failed || failures + crashes(number).value_or(0) < job_attempts ||
+        reason != reason_of(number)) {
         m_wrong.push_back(name + " died " + std::to_string(job.died.size()) +
-                          " times, of attempt " + std::to_string(number) + ": " + reason);
+                          " times, of attempt " + std::to_string(last_number) + ": " + reason);
     }
 }
 
