@@ -195,6 +195,10 @@ inline void Simulation::pass_long_time() {
     m_context.say("a long time passes");
     std::ranges::for_each(m_processes, &SimulatedProcess::wait_long);
     Server& redis = m_context.redis;
+    for (const SimulatedQueue& queue : m_queues) {
+        const std::string writes = queue.keys().writes();
+        m_context.series[writes].pass(redis, writes, detail::short_fence_time.count());
+    }
     for (const std::string& key : redis.keys()) {
         const std::int64_t left = redis.command({"PTTL", key}).integer;
         if (left < 0 || left > detail::short_fence_time.count()) {
