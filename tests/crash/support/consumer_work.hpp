@@ -136,7 +136,7 @@ class ConsumerWork {
                 .lease = storm_lease,
                 .prefetch = prefetch[work.index % 3],
                 .ack = work.index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred,
-                .on_event = noting_breaks(work.late_times(), work.serial)};
+                .on_event = noting_events(work.late_times(), work.serial)};
     }
 
     /// A consumer holds at most two batches, so a message that `next` hands out was not fetched

@@ -101,7 +101,7 @@ class JobWork {
         options.stop_timeout = std::chrono::milliseconds(100);
         options.collect_interval = collecting_interval(m_work.queues);
         options.on_event =
-            [note = noting_breaks(m_work.late_times(), m_work.serial)](const WorkerEvent& event) {
+            [note = noting_events(m_work.late_times(), m_work.serial)](const WorkerEvent& event) {
                 if (event.event != nullptr) {
                     note(*event.event);
                 }

@@ -42,7 +42,8 @@ struct alignas(32) LateTime {
     enum class Kind : std::uint8_t {
         late,
         broken, ///< it heard then that a consumer's connection had broken
-        repaired
+        repaired,
+        robbed ///< it heard then that a consumer had been taken for dead
     } kind = Kind::late;
 };
 
@@ -80,7 +81,7 @@ class LateTimes {
 };
 
 /// The events of a consumer, for the same file.
-inline std::function<void(const Event&)> noting_breaks(const std::string& path,
+inline std::function<void(const Event&)> noting_events(const std::string& path,
                                                        std::uint64_t serial) {
     return [journal = std::make_shared<JournalOf<LateTime>>(path), serial](const Event& event) {
         const std::int64_t now = monotonic_time();
@@ -88,6 +89,8 @@ inline std::function<void(const Event&)> noting_breaks(const std::string& path,
             journal->write({serial, {now, now}, LateTime::Kind::broken});
         } else if (event.kind == EventKind::reconnected) {
             journal->write({serial, {now, now}, LateTime::Kind::repaired});
+        } else if (event.kind == EventKind::lease_lost) {
+            journal->write({serial, {now, now}, LateTime::Kind::robbed});
         }
     };
 }

@@ -36,11 +36,7 @@ class Lives {
     Lives(std::string folder, FaultReport& report)
         : m_folder(std::move(folder)), m_report(report) {}
 
-    void began(const Work& work) {
-        Life& life = m_lives[work.name()];
-        life.serial = work.serial;
-        life.begin = monotonic_time();
-    }
+    void began(const Work& work) { m_lives[work.name()].serial = work.serial; }
     void ended(const Work& work) { m_lives[work.name()].end = monotonic_time(); }
     /// The process, or its connections, stood still since then.
     void hampered(const Work& work, std::int64_t since) {
@@ -49,10 +45,9 @@ class Lives {
 
     /// Returns in words who was taken for dead at this Redis and lived: its process had neither
     /// been hampered nor late meanwhile, nor did two outages follow each other quickly. One whose
-    /// connection broke shortly before an outage or in it may have had to recover: it does not beat
-    /// until then, and the pauses between its attempts grow. One that began in an outage may have
-    /// given up a registration that Redis held, and that runs all the same. Counts the others for
-    /// the report.
+    /// connection broke shortly before an outage or in it may have to recover: it does not beat
+    /// until then, and hears late that it was reaped. The pauses between its attempts grow. Counts
+    /// the others for the report.
     [[nodiscard]] std::vector<std::string> judge(RedisClient& redis, const WriteOutages& outages);
 
   private:
@@ -60,13 +55,15 @@ class Lives {
     /// A heartbeat bears a pause of a twelfth of the lease more than the longest that is no outage.
     static constexpr std::int64_t bearable = lease / 12;
     static constexpr std::int64_t longest_gap = lease * 5 / 12;
+    /// Between two attempts of the library.
+    static constexpr std::int64_t longest_pause =
+        std::chrono::nanoseconds(std::chrono::seconds(5)).count();
 
     using Spans = std::vector<Span>;
     using LateBySerial = std::map<std::uint64_t, std::vector<LateTime>>;
 
     struct Life {
         std::uint64_t serial = 0;
-        std::int64_t begin = 0;
         std::optional<std::int64_t> end = {};
         Spans hampered = {};
     };
@@ -80,7 +77,9 @@ class Lives {
     /// How much of the span the process was late.
     static std::int64_t within(const Span& span, const LateBySerial& late, std::uint64_t serial);
     static bool was_hampered(const Life& life, const Span& unheard, const Spans& outages);
-    static bool began_in_outage(const Life& life, const Span& unheard, const Spans& outages);
+    /// When the process heard that a consumer of its had been taken for dead.
+    static std::optional<std::int64_t> missed_at(const Life& life, const LateBySerial& late,
+                                                 std::int64_t time);
     static bool may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
                             const Spans& outages);
     static bool follow_quickly(const Spans& outages, const Span& unheard);
@@ -113,10 +112,11 @@ inline std::vector<std::string> Lives::judge(RedisClient& redis, const WriteOuta
             m_report.came("living consumer reaped that was hampered");
         } else if (lateness >= bearable) {
             m_report.came("living consumer reaped that was late");
-        } else if (began_in_outage(life, unheard, outages.past())) {
-            m_report.came("living consumer reaped whose process had begun in an outage");
-        } else if (may_recover(life, late, unheard, outages.past())) {
-            m_report.came("living consumer reaped whose connection had broken in an outage");
+        } else if (const auto missed = missed_at(life, late, reaping.time); !missed) {
+            m_report.came("registration reaped that its process had given up");
+        } else if (*missed > reaping.time + lease / 2 ||
+                   may_recover(life, late, unheard, outages.past())) {
+            m_report.came("living consumer reaped that was to recover from an outage");
         } else if (follow_quickly(outages.past(), unheard)) {
             m_report.came("living consumer reaped after two outages in quick succession");
         } else {
@@ -136,11 +136,18 @@ inline bool Lives::was_hampered(const Life& life, const Span& unheard, const Spa
     return std::ranges::any_of(life.hampered, [&](const Span& one) { return heedful.meets(one); });
 }
 
-inline bool Lives::began_in_outage(const Life& life, const Span& unheard, const Spans& outages) {
-    return std::ranges::any_of(outages, [&](const Span& outage) {
-        return outage.meets({unheard.begin - lease, unheard.end}) &&
-               life.begin >= outage.begin - lease && life.begin <= outage.end;
-    });
+/// A registration that Redis has held may run when the process has long made another one: then
+/// nobody beats for it, and nobody misses it.
+inline std::optional<std::int64_t> Lives::missed_at(const Life& life, const LateBySerial& late,
+                                                    std::int64_t time) {
+    if (const auto found = late.find(life.serial); found != late.end()) {
+        for (const LateTime& one : found->second) {
+            if (one.kind == LateTime::Kind::robbed && one.span.begin >= time) {
+                return one.span.begin;
+            }
+        }
+    }
+    return std::nullopt;
 }
 
 /// Not each break is told: none while an earlier one is not repaired.
@@ -162,8 +169,9 @@ inline bool Lives::may_recover(const Life& life, const LateBySerial& late, const
         }
     }
     return std::ranges::any_of(outages, [&](const Span& outage) {
-        const Span heedful{outage.begin - lease, unheard.end};
-        return outage.meets({unheard.begin - lease, unheard.end}) &&
+        const bool is_last = outage.meets({unheard.begin - lease, unheard.end});
+        const Span heedful{outage.begin - lease, is_last ? unheard.end : outage.end};
+        return outage.meets({unheard.begin - longest_pause, unheard.end}) &&
                std::ranges::any_of(broken, [&](const Span& one) { return heedful.meets(one); });
     });
 }

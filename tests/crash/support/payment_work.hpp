@@ -148,7 +148,7 @@ class PaymentWork {
             ConsumerOptions{.name = m_work.name(),
                             .lease = storm_lease,
                             .prefetch = 10,
-                            .on_event = noting_breaks(m_work.late_times(), m_work.serial)});
+                            .on_event = noting_events(m_work.late_times(), m_work.serial)});
     }
     template <class T>
     [[nodiscard]] static std::vector<std::string>
