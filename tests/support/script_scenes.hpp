@@ -179,8 +179,8 @@ inline void Scenes::guard() {
     const SceneKey recoveries{m_keys.recoveries(), "hash"};
     Commands suspected = m_held;
     suspected.push_back({"HSET", recoveries.name, "field", "1"});
-    add("ack a suspect by a guard", "", suspected, {m_processing, {recoveries.name, ""}},
-        {"orz:n:0", "orz:n:1", "3", "-2 field"});
+    by_guard("ack a suspect by a guard", "", {{"HSET", recoveries.name, "field", "1"}},
+             {{recoveries.name, ""}}, {});
     suspected.push_back({"LPUSH", suspects.name, "x"});
     const std::vector<SceneKey> keys{
         m_processing, suspects, recoveries, {m_keys.suspects_asked(), "string"}};

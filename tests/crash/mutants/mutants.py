@@ -764,6 +764,10 @@ MUTANTS = [
     collecting("each of equal messages is counted",
                "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
                "blame"),
+    code("one that recovers may wait for long", "detail/consumer/lane.hpp",
+         "return attempts_apart(m_mirror.lease());", "return std::chrono::seconds(5);",
+         "absences --test-case='consumers that were in doubt*'"),
+
     # Suspects.
     collecting("suspects are not kept apart",
                "local suspected = ARGV[12] == '0' and back or apart", "local suspected = back",
@@ -793,7 +797,10 @@ MUTANTS = [
     script("nobody hears of suspects by a beat",
            "redis.pcall('EXISTS', suspects) == 1 and 3 or 1", "1",
            "suspects"),
-    code("the ack of a suspect leaves its count", "detail/redis/script_parts.hpp",
+    script("the ack of a suspect leaves its count",
+           "redis.pcall('HDEL', KEYS[1], field, 'charged ' .. field)", "",
+           "suspects"),
+    code("a settlement of the user's own leaves the count", "detail/redis/script_parts.hpp",
          "if field then redis.pcall('HDEL', KEYS[counts], field, 'charged ' .. field) end\n", "",
          "suspects"),
     code("a rejected suspect loses its count", "detail/mirror/mirror_requests.ipp",

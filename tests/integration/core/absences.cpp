@@ -18,17 +18,22 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace absences_test {
 
 using namespace std::chrono_literals;
 using orizuru::Collected;
 using orizuru::Consumer;
+using orizuru::ConsumerOptions;
 using orizuru::GarbageCollector;
+using orizuru::MessageGuard;
 using orizuru::Raw;
 using orizuru::test::Answer;
 using orizuru::test::eventually;
@@ -132,6 +137,52 @@ TEST_CASE_FIXTURE(Living,
     CHECK(guard->ack());
     CHECK(redis.llen("q") == 0);
     CHECK(redis.llen("orizuru:{q}:dead") == 0);
+}
+
+TEST_CASE_FIXTURE(Living,
+                  "consumers that were in doubt when Redis began to refuse writes are heard in "
+                  "time when it takes them again") {
+    constexpr std::size_t count = 5;
+    Proxy way(server.socket_path());
+    std::vector<std::unique_ptr<Consumer<Raw>>> others;
+    std::vector<MessageGuard<Raw>> acked;
+    std::vector<MessageGuard<Raw>> kept;
+    redis.lpush("q", Texts(10 * count, "b")); // consumers fetch ahead
+    for (std::size_t i = 0; i < count; ++i) {
+        others.push_back(std::make_unique<Consumer<Raw>>(
+            way.uri(), "q", ConsumerOptions{.lease = 300ms, .prefetch = 2, .on_event = {}}));
+        for (auto* guards : {&acked, &kept}) {
+            auto guard = others.back()->next(10s);
+            REQUIRE(guard);
+            guards->push_back(std::move(*guard));
+        }
+    }
+    way.freeze(); // the replies to the acks are lost
+    std::vector<std::jthread> acking;
+    for (MessageGuard<Raw>& guard : acked) {
+        acking.emplace_back([&guard] {
+            try {
+                static_cast<void>(guard.ack());
+            } catch (const orizuru::Error&) { // NOLINT(bugprone-empty-catch)
+                // It goes on in the background.
+            }
+        });
+    }
+    std::this_thread::sleep_for(50ms);
+    redis.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    for (int cut = 0; cut < 3; ++cut) {
+        way.break_all();
+        way.thaw();
+        std::this_thread::sleep_for(50ms);
+    }
+    std::this_thread::sleep_for(
+        3s); // then their attempts are seconds apart, if nothing bounds that
+    redis.command({"CONFIG", "SET", "min-replicas-to-write", "0"});
+    await_passes();
+    std::this_thread::sleep_for(500ms);
+    for (MessageGuard<Raw>& guard : kept) {
+        CHECK(guard.ack());
+    }
 }
 
 // ---- How long it takes

@@ -7,6 +7,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
+#include "support/proxy.hpp"
 
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/jobs.hpp>
@@ -41,8 +42,10 @@ using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::patience;
+using orizuru::test::Proxy;
 using orizuru::test::QueueFixture;
 using orizuru::test::RedisClient;
+using orizuru::test::Relay;
 using orizuru::test::Texts;
 
 struct Suspects : QueueFixture {
@@ -238,6 +241,33 @@ TEST_CASE_FIXTURE(Taking, "the ack of a suspect ends its count, however acks are
     CHECK(rejected() == Texts{"rejected"});
     CHECK(redis.llen(dead) == 1);
     CHECK(redis.llen("other") == 1);
+}
+
+TEST_CASE_FIXTURE(Taking,
+                  "a suspect whose fetch lost its reply comes all the same, and its ack ends "
+                  "its count") {
+    constexpr std::uint64_t of_unblock = 4; // bytes of a reply to CLIENT UNBLOCK
+    bool lost = false;
+    for (std::uint64_t before = 1; before < 10 && !lost; ++before) {
+        redis.flushall();
+        Proxy proxy(orizuru::test::server().socket_path());
+        Diary heard;
+        Consumer<Raw> behind(proxy.uri(), "q", {.lease = 300ms, .on_event = heard.pen()});
+        auto next = std::async(std::launch::async, [&] { return behind.next(patience); });
+        REQUIRE(somebody_waits());
+        // The first connection is the one of the requests.
+        proxy.cut_after(Relay::Direction::to_client,
+                        proxy.bytes(0, Relay::Direction::to_client) + before * of_unblock,
+                        Relay::Cut::fin, 0);
+        suspect({"a"});
+        auto guard = next.get();
+        REQUIRE(guard);
+        CHECK(guard->payload() == "a");
+        CHECK(guard->ack());
+        CHECK(count_of("a").empty());
+        lost = heard.count(EventKind::redelivered) == 1;
+    }
+    CHECK(lost);
 }
 
 TEST_CASE_FIXTURE(Taking, "a user without the right to them leaves them to others, and is told "

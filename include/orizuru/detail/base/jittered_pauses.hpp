@@ -34,10 +34,11 @@ class JitteredPauses {
 /// Holds back the next attempt after a refusal. The holds grow until an attempt succeeds.
 class Hold {
   public:
-    /// Does nothing while one lasts: errors to requests that were sent together are one failure.
-    void begin() noexcept {
+    /// For at most `longest`. Does nothing while one lasts: errors to requests that were sent
+    /// together are one failure.
+    void begin(std::chrono::milliseconds longest) noexcept {
         if (over()) {
-            m_until = Clock::now() + m_pauses.next();
+            m_until = Clock::now() + std::min(longest, m_pauses.next());
         }
     }
     /// The next hold is a short one again.

@@ -38,7 +38,8 @@ ORIZURU_INLINE bool GuardCore::ack() {
         return true;
     }
     if (suspected()) {
-        return move_to(ack_body(), {}, {}, "acking", Move::Recoveries::ended);
+        // Where the reply to its fetch was lost, only Redis knows the field of its count.
+        return move_to(ack_body(), {keys().recoveries()}, {}, "acking");
     }
     return settle_by(nullptr, "acking");
 }

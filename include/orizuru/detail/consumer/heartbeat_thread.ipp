@@ -181,8 +181,7 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
 
 /// Soon: collectors take a consumer for dead half a lease after Redis takes writes again.
 inline void Heartbeat::Member::repeat(TimePoint now) {
-    const auto longest = std::min<std::chrono::milliseconds>(m_lease / 12, std::chrono::seconds(1));
-    m_due = now + std::min(longest, m_backoff.next());
+    m_due = now + std::min(attempts_apart(m_lease), m_backoff.next());
 }
 
 inline void Heartbeat::Member::append_beat(std::string& commands, int number) {

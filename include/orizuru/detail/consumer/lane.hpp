@@ -23,6 +23,7 @@
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -268,6 +269,10 @@ class Lane final : private LinkMember {
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_connected(std::string_view repair) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
+    // A consumer that has to recover does not beat until it has: it may not wait for longer.
+    [[nodiscard]] std::chrono::milliseconds longest_hold() const noexcept override {
+        return attempts_apart(m_mirror.lease());
+    }
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);
     }

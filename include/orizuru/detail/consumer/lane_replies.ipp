@@ -91,17 +91,17 @@ inline void Lane::act_on(const Verdict& verdict) {
     case Remedy::back_off:
         keep_failure(m_failure, at_address(verdict.reason));
         note_migration(verdict.reason);
-        m_hold.begin();
+        m_hold.begin(longest_hold());
         return;
     case Remedy::recover:
-        m_hold.begin();
+        m_hold.begin(longest_hold());
         begin_recovery(at_address(verdict.reason));
         return;
     case Remedy::reconnect:
         begin_recovery(at_address(verdict.reason));
         return;
     case Remedy::give_up:
-        m_hold.begin();
+        m_hold.begin(longest_hold());
         note_refusal(verdict.reason);
         return;
     }
@@ -121,7 +121,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
 inline void Lane::stray(std::string_view error, const Node& teller) {
     Route::note_move(m_endpoint, error, teller);
     if (std::exchange(m_strayed, true)) {
-        m_hold.begin(); // nodes may refer to each other
+        m_hold.begin(longest_hold()); // nodes may refer to each other
     }
     begin_recovery(at_address(error));
     m_astray = true;

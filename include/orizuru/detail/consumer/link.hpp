@@ -169,7 +169,11 @@ class Link {
             lose(at_address(verdict.reason));
         } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
             m_control.note_failure(at_address(verdict.reason));
-            m_control.hold().begin();
+            std::chrono::milliseconds longest = std::chrono::milliseconds::max();
+            for (const LinkMember& member : m_members) {
+                longest = std::min(longest, member.longest_hold());
+            }
+            m_control.hold().begin(longest);
         }
     }
     [[gnu::cold]] void end(std::string_view reason) noexcept {

@@ -10,6 +10,7 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/reply.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <string_view>
@@ -43,6 +44,8 @@ class LinkMember : public Linked {
 
     /// Where a connection for the member has to lead.
     [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
+    /// For how long a refusal may hold it back.
+    [[nodiscard]] virtual std::chrono::milliseconds longest_hold() const noexcept = 0;
     /// Grows with each recovery. Replies to requests of an earlier incarnation do not count.
     [[nodiscard]] virtual std::uint64_t incarnation() const noexcept = 0;
 

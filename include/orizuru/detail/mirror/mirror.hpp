@@ -76,6 +76,7 @@ class Mirror {
     /// How many recoveries have begun. A reply counts only in the incarnation of its request.
     [[nodiscard]] std::uint64_t incarnation() const noexcept { return m_incarnation; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
+    [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return m_lease; }
     /// The messages known to be in the list, oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }

@@ -251,9 +251,12 @@ return {header, held}
 
 // Bodies of settlements, wrapped in the checks and the removal of `payload`.
 
-/// ack of a suspect
+/// ack of a suspect, which ends its recoveries: KEYS recoveries
 inline Script ack_body() {
-    static constexpr auto text = settling_script("");
+    static constexpr auto text = settling_script(recovery_field_function, R"lua(
+local field = recovery_field(payload)
+redis.pcall('HDEL', KEYS[1], field, 'charged ' .. field)
+)lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
 }

@@ -4,6 +4,7 @@
 
 // The limits of the protocol that consumers and collectors share.
 
+#include <algorithm>
 #include <chrono>
 
 namespace orizuru::detail {
@@ -14,6 +15,12 @@ inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 
 /// How long one stays that no late request can meet: longer than it takes to ask again for a lost
 /// reply to the request that has left it.
 inline constexpr std::chrono::milliseconds short_fence_time = std::chrono::minutes(10);
+
+/// The longest pause between the attempts of a consumer to be heard again: collectors take it for
+/// dead half a lease after Redis takes writes again.
+[[nodiscard]] inline std::chrono::milliseconds attempts_apart(std::chrono::milliseconds lease) {
+    return std::min<std::chrono::milliseconds>(lease / 12, std::chrono::seconds(1));
+}
 
 /// Suspects for which no consumer has asked for this long, and for the lease of the last one that
 /// did, go back to the source: the consumers that are left may not know of them.
