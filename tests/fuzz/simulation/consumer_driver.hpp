@@ -60,8 +60,11 @@ inline void SimulatedConsumer::after_adoption() {
         return;
     }
     m_context.faults.came("recovered");
-    if (!recovered->surfaced.empty()) {
-        m_context.faults.came("surfaced");
+    for (const detail::DeliveryPtr& message : recovered->surfaced) {
+        m_context.faults.came(message->trial ? "a suspect surfaced" : "surfaced");
+        if (message->trial && !message->trial->field().empty()) {
+            throw Violation("a suspect surfaced, and where it is counted is known");
+        }
     }
     if (m_mirror->state() == State::left) {
         m_context.faults.came("leave in doubt");
@@ -101,6 +104,10 @@ inline void SimulatedConsumer::beat() {
         return;
     }
     m_mirror->on_beat_answered();
+    if (reply.integer == 3) {
+        m_context.faults.came("BEAT says that suspects wait");
+        return;
+    }
     // The fence may be that of its own leaving.
     if (reply.integer != 1 && !m_mirror->leaving()) {
         m_context.faults.came(reply.integer == 0 ? "BEAT says fenced" : "BEAT says gone");
@@ -118,11 +125,42 @@ inline void SimulatedConsumer::send_settle(int fetch) {
     flush(Request::Kind::settle);
 }
 
+inline void SimulatedConsumer::try_suspect() {
+    if (auto trial = detail::Trials::ask(m_share.trials, m_share.limits)) {
+        m_mirror->send_try_suspect(m_out, std::move(trial), m_share.limits);
+        flush(Request::Kind::suspect);
+    } else {
+        m_context.faults.came("no room for a suspect");
+    }
+}
+
+inline void SimulatedConsumer::look_at_suspect(std::size_t before) const {
+    if (m_mirror->messages().size() == before) {
+        return;
+    }
+    m_context.faults.came("a suspect came");
+    const detail::Trials::Held held = m_share.trials->held();
+    const auto level = static_cast<std::size_t>(held.most_blamed);
+    if (level == 0 || held.count > m_share.limits.most.at(level - 1)) {
+        throw Violation("a process holds more suspects than it may");
+    }
+}
+
+inline bool SimulatedConsumer::puts_back() const {
+    return std::any_of(
+        m_mirror->messages().begin(), m_mirror->messages().end(),
+        [](const auto& message) { return !message->taken && message->state == Held::wanted; });
+}
+
 inline void SimulatedConsumer::send() {
     Chance& chance = m_context.chance;
     const bool fetches = m_context.phase != Phase::still;
     if (m_mirror->can_send() && m_mirror->has_moves() && chance.happens(0.6)) {
         send_move();
+    }
+    const double trial = m_context.scenario.trial;
+    if (trial > 0 && m_mirror->can_send() && may_begin_to_wait() && chance.happens(trial)) {
+        try_suspect();
     }
     if (m_mirror->can_send() && !m_mirror->blocked() && fetches && chance.happens(0.35)) {
         send_settle(chance.between(1, m_context.scenario.most_fetched));
@@ -168,6 +206,10 @@ inline void SimulatedConsumer::send_while_stopping() {
         }
         return;
     }
+    m_mirror->put_back_suspects();
+    if (puts_back()) {
+        m_context.faults.came("suspects put back at the stop");
+    }
     if (m_mirror->can_send() && m_mirror->has_moves() && chance.happens(0.6)) {
         send_move();
     }
@@ -177,7 +219,7 @@ inline void SimulatedConsumer::send_while_stopping() {
     // One at a time: behind a release that leaves, nothing may be sent.
     m_releasing = m_releasing && m_mirror->unanswered();
     const bool due = m_mirror->has_ready() || none_handed_out();
-    if (m_mirror->can_send() && !m_mirror->fetching() && !m_releasing && due) {
+    if (m_mirror->can_send() && !m_mirror->fetching() && !m_releasing && !puts_back() && due) {
         send_release();
     }
 }
@@ -242,7 +284,11 @@ inline detail::Remedy SimulatedConsumer::take(Request::Kind kind, Reply&& reply)
         verdict = m_mirror->on_adopt(reply);
         after_adoption();
     } else {
+        const std::size_t before = m_mirror->messages().size();
         verdict = m_mirror->on_reply(std::move(reply));
+        if (kind == Request::Kind::suspect) {
+            look_at_suspect(before);
+        }
     }
     look_at_outcomes();
     return follow(verdict);
@@ -264,7 +310,8 @@ inline detail::Remedy SimulatedConsumer::follow(const detail::Verdict& verdict) 
 
 // Nothing that a refusal left behind, and nothing that another mirror does, may look like a doubt.
 inline void SimulatedConsumer::check_cause(const detail::Verdict& verdict) const {
-    const bool shown = m_context.exact() || m_context.has(Defect::lifted);
+    const bool shown =
+        m_context.exact() || (m_context.sabotage != nullptr && m_context.sabotage->doubts);
     if (shown && verdict.reason.starts_with("STALE")) {
         throw Violation("STALE, and nothing happened to the list");
     }

@@ -113,9 +113,10 @@ redis.call('RPUSH', KEYS[1], payload)
 if ARGV[1] == 'INCR' then redis.call('INCR', KEYS[1]) end
 error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
 )lua");
-    const auto move = [](const Script& script, Words keys, Words args = {}) {
-        return std::make_unique<detail::Move>(
-            detail::Move{script, std::move(keys), std::move(args)});
+    using Recoveries = detail::Move::Recoveries;
+    const auto move = [](const Script& script, Words keys, Words args = {},
+                         Recoveries then = Recoveries::kept) {
+        return std::make_unique<detail::Move>(script, std::move(keys), std::move(args), then);
     };
     // By a command that Redis refuses, by a plain text, and by what looks like another's answer.
     static constexpr std::array failures{"INCR", "", "SRC", "STALE", "NOSCRIPT", "BUSY"};
@@ -124,6 +125,9 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     std::unique_ptr<detail::Move> wanted;
     switch (how) {
     case Settling::ack:
+        if (message->trial) {
+            wanted = move(detail::ack_body(), {}, {}, Recoveries::ended);
+        }
         break;
     case Settling::reject:
         wanted = move(detail::push_body(), {m_queue.keys().unack()});
@@ -138,10 +142,11 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
         wanted = move(detail::bury_body(), {m_queue.keys().dead()}, {"a reason"});
         break;
     case Settling::give_back:
-        wanted = move(detail::release_body(), {m_queue.keys().source()});
+        wanted = move(detail::release_body(),
+                      {message->trial ? m_queue.keys().suspects() : m_queue.keys().source()});
         break;
     case Settling::record:
-        wanted = move(record_body, {m_queue.oracle().key("record")}, {marked});
+        wanted = move(record_body, {m_queue.oracle().key("record")}, {marked}, Recoveries::ended);
         break;
     case Settling::refuse:
         wanted = move(refuse_body, {});
@@ -159,8 +164,10 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     say("wanted ", message->payload, ", settling ", static_cast<int>(how), ", mark ", mark);
     m_queue.oracle().asked(message->payload, how);
     message->failures = 0; // as the session does
+    const bool ends = message->trial && wanted->recoveries == Recoveries::ended;
     m_mirror->want(message, std::move(wanted));
-    m_wishes.push_back({message, how, mark, m_recoveries});
+    m_wishes.push_back(
+        {message, how, mark, m_recoveries, ends ? message->trial->field() : std::string()});
 }
 
 inline void SimulatedConsumer::look_at_outcomes() {
@@ -176,6 +183,10 @@ inline void SimulatedConsumer::look_at_outcomes() {
             m_queue.oracle().said_true(message.payload, wish.how, wish.mark);
             m_context.faults.came(wish.how == Settling::ack ? "acks that said true"
                                                             : "other settlements that said true");
+            if (!wish.field.empty()) {
+                m_context.faults.came("counts of suspects that ended");
+                m_queue.oracle().count_ended(wish.field);
+            }
             return true;
         case Held::lost:
             m_context.faults.came("lease lost");

@@ -54,6 +54,10 @@ class Faults {
         expect(scenario.rewind > 0 ? 0 : scenario.reap,
                {"spared until Redis has taken writes for long enough"});
         expect(scenario.rewind > 0 ? 0 : scenario.reap, {"buried by a collector"});
+        expect(scenario.trial, {"put apart by a collector", "a suspect came", "a suspect surfaced",
+                                "no room for a suspect", "TRY without rights",
+                                "counts of suspects that ended", "suspects put back at the stop",
+                                "suspects returned to the source", "BEAT says that suspects wait"});
         expect(scenario.rewind, {"rewound", "BEAT says gone"});
         expect(scenario.stop,
                {"stopped", "release with guards held", "left", "stopped, waiter unblocked",

@@ -28,7 +28,7 @@
 namespace orizuru::test {
 
 struct Request {
-    enum class Kind { start, adopt, settle, move, release, fetch };
+    enum class Kind { start, adopt, settle, move, suspect, release, fetch };
     Words words;
     Kind kind;
     bool blocked = false; ///< it has run, found nothing and waits
@@ -165,8 +165,8 @@ inline Reply Network::refuse(const Request& request) {
         faults.came("refused ERR");
         return error("ERR nobody knows why");
     }
-    if (chosen == any.size() + 2 && request.kind == Kind::move) {
-        faults.came("MOVE without rights");
+    if (chosen == any.size() + 2 && (request.kind == Kind::move || request.kind == Kind::suspect)) {
+        faults.came(request.kind == Kind::move ? "MOVE without rights" : "TRY without rights");
         return run(request.words, m_context.users.may_not_settle);
     }
     if (chosen == any.size() + 3 && request.kind == Kind::settle) {
@@ -227,7 +227,8 @@ inline void Network::spoil(Words& words) {
     }
     if (words.front() == "EVALSHA") {
         for (const std::string_view source : std::initializer_list<std::string_view>{
-                 detail::settle_script.source(), detail::release_script.source(),
+                 detail::settle_script.source(), detail::try_suspect_script.source(),
+                 detail::release_script.source(), detail::ack_body().source(),
                  detail::push_body().source()}) {
             const detail::Sha1Hex sha1 = detail::sha1_hex(source);
             if (words[1] == std::string_view(sha1)) {

@@ -96,13 +96,17 @@ class Oracle {
         }
     }
 
+    /// The settlement of a suspect said true, and its recoveries were counted in this field.
+    void count_ended(const std::string& field) { m_ended.insert(field); }
+
     /// The key of a list or string, besides the library's own, that belongs to the queue.
     [[nodiscard]] std::string key(std::string_view name) const {
         return std::string(name) + ':' + m_keys.source();
     }
     [[nodiscard]] bool owns(const std::string& name) const {
         return name == m_keys.source() || name == m_keys.unack() || name == m_keys.dead() ||
-               name.starts_with(m_keys.processing("")) || name.ends_with(key(""));
+               name == m_keys.suspects() || name.starts_with(m_keys.processing("")) ||
+               name.ends_with(key(""));
     }
 
     /// Throws Violation unless all of the queue is as it must be.
@@ -129,6 +133,7 @@ class Oracle {
         return m_prefixes.contains(std::string(text.substr(0, text.rfind(':') + 1)));
     }
     [[nodiscard]] Found find_all(Server& redis) const;
+    void check_counts(Server& redis) const;
     static std::string buried_payload(const std::string& entry);
 
     const Keys& m_keys;
@@ -137,6 +142,7 @@ class Oracle {
     std::set<std::string> m_prefixes;
     std::map<std::string, Count> m_counts;
     std::vector<Mark> m_marks;
+    std::set<std::string> m_ended;
 };
 
 inline std::string Oracle::buried_payload(const std::string& entry) {
@@ -178,7 +184,18 @@ inline Oracle::Found Oracle::find_all(Server& redis) const {
     return found;
 }
 
+// A consumer that dies later may be holding an equal message.
+inline void Oracle::check_counts(Server& redis) const {
+    for (const std::string& field : m_ended) {
+        if (m_unique && m_exact &&
+            !redis.command({"HGET", m_keys.recoveries(), field}).is(Reply::Type::nil)) {
+            throw Violation("recoveries of a settled suspect are left in " + field);
+        }
+    }
+}
+
 inline void Oracle::check(Server& redis) const {
+    check_counts(redis);
     Found found = find_all(redis);
     for (const auto& [payload, in_lists] : found.payloads) {
         if (!m_counts.contains(payload)) {

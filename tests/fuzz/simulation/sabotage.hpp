@@ -31,6 +31,7 @@ struct Sabotage {
     std::string_view from = {};
     std::string_view to = {};
     Defect defect = Defect::none;
+    bool doubts = false; ///< it shows in doubts that have no cause: nothing comes of them
 };
 
 inline constexpr std::array sabotages{
@@ -80,6 +81,28 @@ inline constexpr std::array sabotages{
              .scenario = "release_uniq",
              .from = "redis.call('SET', p, 'released ' .. ARGV[2], 'PX', ARGV[6])",
              .to = "redis.call('DEL', p)"},
+    Sabotage{.name = "suspect_copied",
+             .scenario = "suspects",
+             .from = "redis.call('LMOVE', suspects, p, 'RIGHT', 'LEFT')\nreturn",
+             .to = "redis.call('LPUSH', p, suspect)\nreturn"},
+    Sabotage{.name = "suspect_without_header",
+             .scenario = "suspects",
+             .from = "redis.call('LSET', p, -1, ARGV[2])\nif not fits",
+             .to = "if not fits",
+             .doubts = true},
+    Sabotage{.name = "any_suspect_fits",
+             .scenario = "suspects",
+             .from = "fits = tonumber(ARGV[4]) < tonumber(ARGV[5 + math.floor(level)])",
+             .to = "fits = true"},
+    Sabotage{.name = "suspect_counted_on",
+             .scenario = "suspects",
+             .from = "if field then redis.pcall('HDEL', KEYS[counts], field, "
+                     "'charged ' .. field) end",
+             .to = ""},
+    Sabotage{.name = "suspects_lost_on_return",
+             .scenario = "suspects",
+             .from = "redis.call('LMOVE', suspects, source, 'LEFT', 'RIGHT') do",
+             .to = "redis.call('LTRIM', suspects, 1, -1) do"},
     Sabotage{.name = "absence_counts_at_once",
              .scenario = "good_gc",
              .from = "if wait > 0 then return {-3, wait, gap} end",
@@ -102,7 +125,8 @@ inline constexpr std::array sabotages{
         .name = "beats_while_leaving", .scenario = "fences", .defect = Defect::beats_while_leaving},
     Sabotage{.name = "old_replies", .scenario = "good_uniq", .defect = Defect::old_replies},
     Sabotage{.name = "forgotten_replies", .scenario = "good_uniq", .defect = Defect::forgotten},
-    Sabotage{.name = "barrier_lifted", .scenario = "refusals", .defect = Defect::lifted},
+    Sabotage{
+        .name = "barrier_lifted", .scenario = "refusals", .defect = Defect::lifted, .doubts = true},
     Sabotage{.name = "one_recovers", .scenario = "good", .defect = Defect::one_recovers},
 };
 

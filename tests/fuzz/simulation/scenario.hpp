@@ -27,6 +27,7 @@ struct Scenario {
     double long_time = 0.01;       ///< so long passes that short fences end
     double unusual_wishes = 0.12;  ///< per settlement: refuses, fails, has a wrong target
     std::string_view blamed = "1"; ///< how many a collector blames for a death
+    double trial = 0;              ///< a consumer asks for a suspect; 0: none waits apart
     int most_pushed = 3;           ///< by a producer at a time
     int most_fetched = 4;          ///< by a consumer at a time
     double bulk = 0;               ///< a user acks many messages, the newest first
@@ -51,7 +52,25 @@ inline constexpr std::array scenarios{
              .stop = 0.05,
              .crash = 0.03,
              .lost_start = 0.5,
-             .blamed = "3"},
+             .blamed = "3",
+             .trial = 0.1},
+    // So many deaths that most messages wait apart at some time.
+    Scenario{.name = "suspects",
+             .alphabet = 0,
+             .cut = 0.04,
+             .reap = 0.12,
+             .stop = 0.03,
+             .crash = 0.03,
+             .blamed = "3",
+             .trial = 0.3},
+    Scenario{.name = "equal_suspects",
+             .alphabet = 3,
+             .cut = 0.04,
+             .reap = 0.12,
+             .stop = 0.03,
+             .crash = 0.03,
+             .blamed = "3",
+             .trial = 0.3},
     Scenario{.name = "bodies",
              .alphabet = 0,
              .cut = 0.04,

@@ -18,6 +18,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/reply.hpp>
 
@@ -37,15 +38,17 @@ class SimulatedConsumer {
   public:
     using State = detail::Mirror::State;
 
-    /// Begins on any of `links`, to which no other may be added.
+    /// Begins on any of `links`, to which no other may be added. `share`: in the suspects of its
+    /// process.
     SimulatedConsumer(Context& context, Network& network, SimulatedQueue& queue,
-                      std::deque<Link>& links)
+                      std::deque<Link>& links, const detail::TrialShare& share)
         : m_context(context),
           m_network(network),
           m_queue(queue),
           m_links(links),
           m_link(&context.chance.pick(links)),
-          m_wait(context, network) {
+          m_wait(context, network),
+          m_share(share) {
         begin_life();
     }
     SimulatedConsumer(const SimulatedConsumer&) = delete;
@@ -111,6 +114,7 @@ class SimulatedConsumer {
         Settling how;
         int mark;
         int recoveries_before; ///< it was asked for
+        std::string field;     ///< in which the settlement ends the count of a suspect
     };
 
     [[nodiscard]] detail::Identity make_identity();
@@ -148,6 +152,10 @@ class SimulatedConsumer {
     }
 
     void send_settle(int fetch);
+    void try_suspect();
+    void look_at_suspect(std::size_t before) const;
+    /// A suspect is on its way back to the others.
+    [[nodiscard]] bool puts_back() const;
     void send_move() {
         m_mirror->send_move(m_out);
         flush(Request::Kind::move);
@@ -165,6 +173,7 @@ class SimulatedConsumer {
     std::deque<Link>& m_links;
     Link* m_link;
     Connection m_wait;
+    const detail::TrialShare& m_share;
     int m_last_wait = 0; ///< the number of the connection on which the last blocking fetch was sent
 
     int m_number = 0; ///< of the mirror

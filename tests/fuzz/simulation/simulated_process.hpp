@@ -10,10 +10,14 @@
 #include "fuzz/simulation/network.hpp"
 #include "fuzz/simulation/simulated_consumer.hpp"
 #include "fuzz/simulation/simulated_queue.hpp"
+#include "fuzz/simulation/violation.hpp"
+
+#include <orizuru/detail/mirror/trial.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -31,9 +35,16 @@ class SimulatedProcess {
     SimulatedProcess& operator=(const SimulatedProcess&) = delete;
 
     void add_consumer(SimulatedQueue& queue) {
-        m_consumers.emplace_back(m_context, m_network, queue, m_links);
+        m_consumers.emplace_back(m_context, m_network, queue, m_links, m_share);
     }
     [[nodiscard]] std::deque<SimulatedConsumer>& consumers() noexcept { return m_consumers; }
+
+    /// Throws Violation if it still counts suspects that none of its consumers holds.
+    void check_trials() const {
+        if (m_share.trials->held().count > 0) {
+            throw Violation("a suspect is counted that no consumer holds");
+        }
+    }
 
     /// A step of each consumer and each connection, in any order.
     void step();
@@ -65,6 +76,8 @@ class SimulatedProcess {
 
     Context& m_context;
     Network& m_network;
+    const detail::TrialShare m_share{std::make_shared<detail::Trials>(),
+                                     detail::TrialLimits::of(3, 3)};
     std::deque<Link> m_links;
     std::deque<SimulatedConsumer> m_consumers; // which stay where they are
 };
@@ -113,7 +126,7 @@ inline void SimulatedProcess::step_link(Link& link) {
     }
 }
 
-// START and ADOPT lose their link more often than others.
+// START, ADOPT and requests for a suspect lose their link more often than others.
 inline void SimulatedProcess::run_one(Link& link) {
     const std::optional<Request::Kind> kind = link.next();
     double before = 0;
@@ -124,6 +137,9 @@ inline void SimulatedProcess::run_one(Link& link) {
     } else if (kind == Request::Kind::adopt) {
         before = 0.25;
         behind = 0.15;
+    } else if (kind == Request::Kind::suspect) {
+        before = 0.02;
+        behind = 0.1;
     }
     const auto users = static_cast<double>(std::max<std::ptrdiff_t>(1, users_of(link)));
     if (before > 0 && m_context.strikes(before / users)) {

@@ -39,8 +39,10 @@ class SimulatedQueue {
     [[nodiscard]] Oracle& oracle() noexcept { return m_oracle; }
     /// The source was no list at some time.
     [[nodiscard]] bool was_broken() const noexcept { return m_was_broken; }
+    /// With the suspects that wait apart.
     [[nodiscard]] std::int64_t backlog() {
-        return m_context.redis.command({"LLEN", m_keys.source()}).integer;
+        return m_context.redis.command({"LLEN", m_keys.source()}).integer +
+               m_context.redis.command({"LLEN", m_keys.suspects()}).integer;
     }
 
     void push(int count);
@@ -64,6 +66,8 @@ class SimulatedQueue {
 
   private:
     void pass_time();
+    void return_suspects();
+    [[nodiscard]] bool suspects_wait() const noexcept { return m_context.scenario.trial > 0; }
     /// How long a series must last before the absence of this consumer counts: 0 if at once, as
     /// that of one whose list is gone. `time_for`: what the collector has the time to await.
     [[nodiscard]] std::int64_t needed(const std::string& id, std::int64_t time_for);
@@ -152,7 +156,7 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
                                            "1",
                                            "0",
                                            "86400000",
-                                           "0"});
+                                           suspects_wait() ? "600000" : "0"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);
@@ -175,6 +179,12 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
             m_context.faults.came(lives ? "reaped while the consumer lived" : "reaped");
             taken_for_dead(id);
         }
+        if (reply.elements.size() > 2 && reply.elements[1].integer > 0) {
+            m_context.faults.came("put apart by a collector");
+            if (!suspects_wait()) {
+                throw Violation("REAP put messages apart for which nobody asks");
+            }
+        }
         if (reply.elements.size() > 2 && reply.elements[2].integer > 0) {
             m_context.faults.came("buried by a collector");
         }
@@ -182,6 +192,30 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
     if (m_context.chance.happens(0.3)) {
         m_network.run({"EVAL", std::string(detail::refill_script.source()), "2", m_keys.unack(),
                        m_keys.source(), "2"});
+    }
+    if (suspects_wait() && m_context.chance.happens(0.2)) {
+        return_suspects();
+    }
+}
+
+// Half of the time nobody has asked for so long that they go back.
+inline void SimulatedQueue::return_suspects() {
+    Server& redis = m_context.redis;
+    if (m_context.chance.happens(0.5)) {
+        redis.command({"DEL", m_keys.suspects_asked()});
+    }
+    const bool asked = redis.exists(m_keys.suspects_asked());
+    const Reply reply =
+        m_network.run({"EVAL", std::string(detail::return_suspects_script.source()), "3",
+                       m_keys.suspects(), m_keys.source(), m_keys.suspects_asked()});
+    if (m_broken && reply.code() == "WRONGTYPE") {
+        return;
+    }
+    if (!reply.is(Reply::Type::integer) || (asked && reply.integer > 0)) {
+        throw Violation("suspects went back to the source while somebody asked for them");
+    }
+    if (reply.integer > 0) {
+        m_context.faults.came("suspects returned to the source");
     }
 }
 

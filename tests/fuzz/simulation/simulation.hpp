@@ -252,6 +252,7 @@ inline void Simulation::drain() {
         m_context.phase = Phase::still;
         for (int j = 0; j < 50 && all_settled(); ++j) {
             if (all_rest()) {
+                std::ranges::for_each(m_processes, &SimulatedProcess::check_trials);
                 return;
             }
             step();
