@@ -8,7 +8,7 @@
 // missing or doubled, and each course ends with every message where it should be.
 //
 // usage: interleavings [--messages aa] [--faults 1] [--odd 1] [--links own|shared]
-//                      [--sabotage NAME]
+//                      [--blamed go_back|wait_apart] [--sabotage NAME]
 
 #include "fuzz/search/search_steps.hpp"
 #include "support/fault_run.hpp"
@@ -27,6 +27,7 @@
 
 namespace {
 
+using orizuru::test::Blamed;
 using orizuru::test::FaultOptions;
 using orizuru::test::FaultReport;
 using orizuru::test::Links;
@@ -146,12 +147,15 @@ int main(int count, char** arguments) {
                                     {"faults", "1"},
                                     {"odd", "1"},
                                     {"links", "own"},
+                                    {"blamed", "go_back"},
                                     {"sabotage", ""}});
         FaultReport report(options);
         const Sabotage* sabotage = sabotage_named(options.text("sabotage"));
         const Links links = options.text("links") == "shared" ? Links::shared : Links::own;
+        const Blamed blamed =
+            options.text("blamed") == "wait_apart" ? Blamed::wait_apart : Blamed::go_back;
         Search({options.text("messages"), static_cast<int>(options.number("faults")),
-                static_cast<int>(options.number("odd")), links},
+                static_cast<int>(options.number("odd")), links, blamed},
                sabotage, report)
             .run();
         if (sabotage != nullptr) {
@@ -164,6 +168,11 @@ int main(int count, char** arguments) {
         }
         if (links == Links::own) {
             report.came("dies", 0);
+        }
+        if (blamed == Blamed::wait_apart) {
+            report.came("asks for a suspect", 0);
+            report.came("has its BLMOVE ended for a suspect", 0);
+            report.came("a collector returns suspects", 0);
         }
         return report.finish({"is cut off", "has its wait cut off", "a lease ends",
                               "a collector reaps", "a ghost runs", "has an old request run",

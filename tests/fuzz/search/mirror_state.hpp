@@ -13,6 +13,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/late_requests.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 
 #include <string>
 
@@ -26,6 +27,12 @@ inline std::string text_of(const detail::Delivery& message) {
         for (const std::string& key : message.move->keys) {
             text += '>' + key;
         }
+        text += message.move->recoveries == detail::Move::Recoveries::ended ? "e" : "";
+    }
+    if (message.trial != nullptr) {
+        const detail::Trials::Held held = message.trial->others();
+        text += '?' + message.trial->field() + ' ' + std::to_string(held.count) + ' ' +
+                std::to_string(held.most_blamed);
     }
     return text + (message.refusal.empty() ? " " : "r ");
 }

@@ -14,6 +14,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/keys.hpp>
@@ -38,6 +39,7 @@ struct Event {
         wait,        ///< BLMOVE on the other connection
         settle,      ///< what is acked
         fetch,       ///< the same, and two messages more
+        suspect,     ///< asks for one
         move,        ///< what is to go elsewhere
         ack,         ///< `which`: of the messages that the user holds
         reject,      ///< the same
@@ -96,6 +98,7 @@ class SearchConsumer {
     void want(const Event& event);
     void follow(const detail::Verdict& verdict, Effect& effect);
 
+    detail::TrialShare m_share;
     detail::Mirror m_mirror;
     std::string m_out;
     std::vector<detail::DeliveryPtr> m_acks; ///< of which nothing was said yet
@@ -163,6 +166,11 @@ inline void SearchConsumer::send(const Event& event) {
     case Kind::move:
         m_mirror.send_move(m_out);
         break;
+    case Kind::suspect:
+        if (auto trial = detail::Trials::ask(m_share.trials, m_share.limits)) {
+            m_mirror.send_try_suspect(m_out, std::move(trial), m_share.limits);
+        }
+        break;
     default:
         m_mirror.send_settle(m_out, event.kind == Kind::fetch ? 2 : 0);
     }
@@ -173,6 +181,10 @@ inline void SearchConsumer::want(const Event& event) {
     std::unique_ptr<detail::Move> move;
     if (event.kind == Event::Kind::ack) {
         m_acks.push_back(message);
+        if (message->trial) {
+            move = std::make_unique<detail::Move>(detail::ack_body(), Words{}, Words{},
+                                                  detail::Move::Recoveries::ended);
+        }
     } else {
         const std::string target = event.kind == Event::Kind::reject ? keys().unack() : "no list";
         move = std::make_unique<detail::Move>(detail::push_body(), Words{target}, Words{});

@@ -68,6 +68,12 @@ void SearchSteps::wait(const World& world, int who, Visit& visit) {
              Kind::wait_answer, 0, reply, visit);
         return;
     }
+    if (client.wait.kind == Parcel::Kind::request && m_tables.redis(world.fixed.redis).suspects) {
+        wait = {};
+        tell({Step::Kind::sure, "has its BLMOVE ended for a suspect", who}, std::move(next),
+             Kind::wait_answer, 0, m_tables.nothing(), visit);
+        return;
+    }
     const bool runs = m_tables.consumer(client.consumer).state == SearchConsumer::State::running;
     if (runs && client.wait.kind == Parcel::Kind::reply) {
         wait = {};

@@ -48,10 +48,11 @@ class SearchSteps {
         int faults = 1;
         int odd = 1; ///< settlements other than acks
         Links links = Links::own;
+        Blamed blamed = Blamed::go_back;
     };
 
     SearchSteps(Size size, const Sabotage* sabotage)
-        : m_size(std::move(size)), m_sabotage(sabotage), m_tables(sabotage) {}
+        : m_size(std::move(size)), m_sabotage(sabotage), m_tables(m_size.blamed, sabotage) {}
 
     [[nodiscard]] const SearchTables& tables() const noexcept { return m_tables; }
     World first(); ///< one consumer has registered, the other has not
@@ -210,6 +211,10 @@ void SearchSteps::running(const World& world, int who, Visit& visit) {
     if (consumer.can_send && consumer.has_acks && !consumer.blocked) {
         may("sends SETTLE with a fetch", Kind::fetch);
     }
+    const bool suspects = m_tables.redis(world.fixed.redis).suspects;
+    if (consumer.can_send && !consumer.blocked && !consumer.fetching && suspects) {
+        may("asks for a suspect", Kind::suspect);
+    }
     if (!consumer.blocked && !consumer.fetching) {
         may("sends BLMOVE", Kind::wait);
     }
@@ -227,7 +232,8 @@ void SearchSteps::running(const World& world, int who, Visit& visit) {
         const auto ran = m_tables.run(world.fixed.redis, consumer.beat);
         World next = world;
         next.fixed.redis = ran.redis;
-        if (m_tables.reply(ran.reply).integer == 1) {
+        const std::int64_t answer = m_tables.reply(ran.reply).integer;
+        if (answer == 1 || answer == 3) { // 3: suspects wait
             visit(Step{Step::Kind::sure, "beats", who}, next);
         } else {
             tell({Step::Kind::sure, "beats and is fenced", who}, std::move(next), Kind::doubt, 0, 0,
@@ -303,6 +309,12 @@ void SearchSteps::others(const World& world, Visit& visit) {
         run_command({Step::Kind::sure, "a collector refills"},
                     m_tables.script(detail::refill_script.source(),
                                     {"2", m_keys.unack(), m_keys.source(), "1000"}),
+                    world);
+    }
+    if (redis.suspects) {
+        run_command({Step::Kind::maybe, "a collector returns suspects"},
+                    m_tables.script(detail::return_suspects_script.source(),
+                                    {"3", m_keys.suspects(), m_keys.source(), "nobody asks"}),
                     world);
     }
     for (const std::string& heartbeat : redis.heartbeats) {

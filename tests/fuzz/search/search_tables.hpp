@@ -60,6 +60,9 @@ inline void count(Counts& counts, const std::string& payload) {
     counts[payload == "a" ? 0 : 1] += 1;
 }
 
+/// What becomes of a message that is blamed for a death.
+enum class Blamed { go_back, wait_apart };
+
 class SearchTables {
   public:
     struct Reap {
@@ -71,6 +74,7 @@ class SearchTables {
         Counts in_lists = {}; ///< messages in all lists
         bool source = false;  ///< it holds a message
         bool unack = false;
+        bool suspects = false;            ///< some wait apart
         bool drained = true;              ///< no message is in any list
         bool orphan = false;              ///< a list of an id that is not registered
         std::set<std::string> fences;     ///< their keys
@@ -103,7 +107,7 @@ class SearchTables {
         Effect effect;
     };
 
-    explicit SearchTables(const Sabotage* sabotage);
+    SearchTables(Blamed blamed, const Sabotage* sabotage);
 
     Number first_redis() { return number_of(RedisModel()); }
     Number first_consumer(int number) { return number_of(SearchConsumer(number), number, {}); }
@@ -133,6 +137,7 @@ class SearchTables {
     Number refusal(std::string_view text) {
         return number_of(RedisModel::error(std::string(text)));
     }
+    Number nothing() { return number_of(Reply()); }
     const Ran& run(Number redis, Number command);
     /// `reply`: of an answer, else 0.
     const Told& tell(Number consumer, Event::Kind kind, std::size_t which, Number reply);
@@ -175,6 +180,7 @@ class SearchTables {
     Number number_of(const SearchConsumer& consumer, int name, std::vector<Event> told);
     Number number_of(const Reply& reply);
 
+    Blamed m_blamed;
     ModelledRedis m_running;
     ModelServer m_server{m_running};
     std::unordered_map<const char*, std::string> m_names; ///< of scripts, by where they are
@@ -186,12 +192,13 @@ class SearchTables {
     std::deque<std::unordered_map<std::uint64_t, Told>> m_told; ///< by the consumer
 };
 
-inline SearchTables::SearchTables(const Sabotage* sabotage) {
+inline SearchTables::SearchTables(Blamed blamed, const Sabotage* sabotage) : m_blamed(blamed) {
     // Redis knows all scripts by their names; one of them may not be what its name says.
     for (const std::string_view source : std::initializer_list<std::string_view>{
              detail::start_script(), detail::beat_script(), detail::settle_script.source(),
              detail::adopt_script(), detail::reap_script.source(), detail::refill_script.source(),
-             detail::push_body().source()}) {
+             detail::push_body().source(), detail::ack_body().source(),
+             detail::try_suspect_script.source(), detail::return_suspects_script.source()}) {
         const std::string text =
             sabotage == nullptr ? std::string(source) : spoiled(source, *sabotage);
         m_running.cached[sha1_of(source)] = &m_running.lua.script(text);
@@ -264,7 +271,7 @@ inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisM
                                                   "1",
                                                   "0",
                                                   "86400000",
-                                                  "0"}),
+                                                  m_blamed == Blamed::wait_apart ? "600000" : "0"}),
             consumers != model.data().end() &&
                 std::get<RedisModel::Set>(consumers->second.data).contains(id)};
 }
@@ -310,6 +317,7 @@ inline Number SearchTables::number_of(const RedisModel& model) {
     }
     facts.source = model.data().contains(keys.source());
     facts.unack = model.data().contains(keys.unack());
+    facts.suspects = model.data().contains(keys.suspects());
     return m_redis.number(text, std::move(facts));
 }
 
@@ -328,7 +336,9 @@ inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
                                        keys.writes(), keys.suspects(), id, "60000"});
     for (const detail::DeliveryPtr& message : mirror.messages()) {
         facts.list.push_back(message->payload);
-        if (message->state == detail::Delivery::State::sent && message->move == nullptr) {
+        if (message->state == detail::Delivery::State::sent &&
+            (message->move == nullptr ||
+             message->move->recoveries == detail::Move::Recoveries::ended)) {
             count(facts.acks_sent, message->payload);
         }
     }
