@@ -182,8 +182,8 @@ inline void SearchConsumer::want(const Event& event) {
     if (event.kind == Event::Kind::ack) {
         m_acks.push_back(message);
         if (message->trial) {
-            move = std::make_unique<detail::Move>(detail::ack_body(), Words{}, Words{},
-                                                  detail::Move::Recoveries::ended);
+            move = std::make_unique<detail::Move>(detail::ack_body(), Words{keys().recoveries()},
+                                                  Words{});
         }
     } else {
         const std::string target = event.kind == Event::Kind::reject ? keys().unack() : "no list";

@@ -126,7 +126,7 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     switch (how) {
     case Settling::ack:
         if (message->trial) {
-            wanted = move(detail::ack_body(), {}, {}, Recoveries::ended);
+            wanted = move(detail::ack_body(), {m_queue.keys().recoveries()});
         }
         break;
     case Settling::reject:
@@ -164,7 +164,8 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     say("wanted ", message->payload, ", settling ", static_cast<int>(how), ", mark ", mark);
     m_queue.oracle().asked(message->payload, how);
     message->failures = 0; // as the session does
-    const bool ends = message->trial && wanted->recoveries == Recoveries::ended;
+    const bool ends =
+        message->trial && (how == Settling::ack || wanted->recoveries == Recoveries::ended);
     m_mirror->want(message, std::move(wanted));
     m_wishes.push_back(
         {message, how, mark, m_recoveries, ends ? message->trial->field() : std::string()});

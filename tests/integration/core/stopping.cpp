@@ -21,6 +21,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -438,20 +439,23 @@ TEST_CASE_FIXTURE(Stopping, "a consumer that ends with guards alive takes no mor
 
 TEST_CASE_FIXTURE(Stopping, "a consumer that ends while another thread tells of an event has left "
                             "when its destructor is over") {
-    std::atomic<bool> telling{false};
-    std::atomic<bool> told{false};
+    struct Telling {
+        std::atomic<bool> begun{false};
+        std::atomic<bool> may_end{false};
+    };
+    const auto telling = std::make_shared<Telling>(); // the thread may go on after the test
     std::optional<RawConsumer> consumer;
-    consumer.emplace(
-        server.uri(), "q",
-        orizuru::ConsumerOptions{.lease = 100ms, .on_event = [&](const auto&) {
-                                     telling = true; // that no collector has come for 20 leases
-                                     told.wait(false);
-                                 }});
-    REQUIRE(eventually([&] { return telling.load(); }));
+    consumer.emplace(server.uri(), "q",
+                     orizuru::ConsumerOptions{
+                         .lease = 100ms, .on_event = [telling](const auto&) {
+                             telling->begun = true; // that no collector has come for 20 leases
+                             telling->may_end.wait(false);
+                         }});
+    REQUIRE(eventually([&] { return telling->begun.load(); }));
     consumer.reset();
     CHECK(nobody_left());
-    told = true;
-    told.notify_all();
+    telling->may_end = true;
+    telling->may_end.notify_all();
 }
 
 TEST_CASE_FIXTURE(Stopping, "destroying a consumer wakes no other one and leaves nothing behind") {
