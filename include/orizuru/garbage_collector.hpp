@@ -32,7 +32,9 @@ class GarbageCollector {
 
     /// Makes one pass: first the consumers, then the unack list as long as it was at the start.
     /// Redis: SMEMBERS, an MGET per 1000 registered consumers, a script per dead one (O(messages it
-    ///     held), plus the bytes of the blamed ones), LLEN, a script per `batch` rejected messages;
+    ///     held), plus the bytes of the blamed ones), LLEN, a script per `batch` rejected messages,
+    ///     EXISTS; where consumers are dead and `blamed` is above 1, LRANGE of one element for each
+    ///     of up to 32 living ones; where suspects wait that nobody asks for, a script per 1000;
     ///     INFO once a minute; in the first pass and every 10 minutes a SCAN; a script, O(1), that
     ///     tells of the pass, and a SET, by which consumers see that they are collected. Without
     ///     the right to INFO, MGET or SCAN it still collects: without eviction warnings, with a
