@@ -30,7 +30,7 @@ struct TrialLimits {
         TrialLimits limits;
         for (int level = 1; level < last; ++level) {
             const double most = std::pow(jobs, 1 - static_cast<double>(level) / last);
-            // 1e-9: the third power of a root may come out below a whole number.
+            // 1e-9: a whole number may come out just below itself.
             limits.most[static_cast<std::size_t>(level) - 1] =
                 std::max(1, static_cast<int>(most + 1e-9));
         }
