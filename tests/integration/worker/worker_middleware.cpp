@@ -5,7 +5,6 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
-#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs/job_producer.hpp>
@@ -43,7 +42,6 @@ using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::Record;
 using orizuru::test::Running;
-using orizuru::test::Stopwatch;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
@@ -345,10 +343,11 @@ TEST_CASE_FIXTURE(Fixture, "a job for later counts as enqueued from when it is d
     const orizuru::JobTime before = orizuru::job_time();
     const auto enqueued = [&](const orizuru::JobOptions& options) {
         redis.flushall();
-        const Stopwatch stopwatch;
+        const auto begun = std::chrono::steady_clock::now();
         producer.push_all({Raw{"a"}}, options);
         // It may take Redis' time for one that is as old as half the way of the reply.
-        const auto way = stopwatch.elapsed();
+        const auto way =
+            std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
         const Job<Raw> job = put_off().empty() ? job_of(waiting().front()) : put_off().front();
         CHECK(job.first_enqueued_at >= before - way);
         CHECK(job.first_enqueued_at < before + 1min);
