@@ -126,13 +126,13 @@ inline void Scenes::consumer() {
     add("start", "", {},
         {m_heartbeat, m_processing, m_consumers, {"q", ""}, unack, {m_dead.name, ""}},
         {"id", "30000", "orz:n:0"});
-    const SceneKey suspects{m_keys.suspects(), ""};
     Commands alive = m_held;
     alive.push_back({"SET", m_heartbeat.name, "1", "PX", "60000"});
     const std::vector<SceneKey> beats{
-        m_heartbeat, {m_processing.name, ""}, m_consumers, {m_keys.writes(), ""}, suspects};
-    add("beat", "", alive, beats, {"id", "30000"});
-    add("beat", "of one whose list is lost", {}, beats, {"id", "30000"});
+        m_heartbeat, {m_processing.name, ""}, m_consumers, {m_keys.writes(), ""}};
+    const Words beat{"id", "30000", m_keys.suspects(), m_keys.suspects_asked(), "60000"};
+    add("beat", "", alive, beats, beat);
+    add("beat", "of one whose list is lost", {}, beats, beat);
     const auto settle = [&](const std::string& way, const Words& args) {
         Words all{"orz:n:0", "orz:n:1"};
         all.insert(all.end(), args.begin(), args.end());

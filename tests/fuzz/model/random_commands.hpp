@@ -205,8 +205,9 @@ inline Words RandomCommands::script() {
                     {id(owner), "600000", header(owner, 0)});
     case 2:
         return call(detail::beat_script(),
-                    {heartbeat, processing, m_keys.consumers(), m_keys.writes(), m_keys.suspects()},
-                    {id(owner), "600000"});
+                    {heartbeat, processing, m_keys.consumers(), m_keys.writes()},
+                    {id(owner), "600000", m_keys.suspects(),
+                     m_chance.happens(0.5) ? m_keys.suspects_asked() : "", "600000"});
     case 3:
         return collecting_script(owner);
     default:

@@ -183,7 +183,7 @@ inline void SearchConsumer::want(const Event& event) {
         m_acks.push_back(message);
         if (message->trial) {
             move = std::make_unique<detail::Move>(detail::ack_body(), Words{keys().recoveries()},
-                                                  Words{});
+                                                  Words{}, detail::Move::Recoveries::ended);
         }
     } else {
         const std::string target = event.kind == Event::Kind::reject ? keys().unack() : "no list";

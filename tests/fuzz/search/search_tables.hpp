@@ -332,8 +332,8 @@ inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
     facts.processing = keys.processing(id);
     facts.heartbeat = keys.heartbeat(id);
     facts.beat =
-        script(detail::beat_script(), {"5", facts.heartbeat, facts.processing, keys.consumers(),
-                                       keys.writes(), keys.suspects(), id, "60000"});
+        script(detail::beat_script(), {"4", facts.heartbeat, facts.processing, keys.consumers(),
+                                       keys.writes(), id, "60000", keys.suspects(), "", "600000"});
     for (const detail::DeliveryPtr& message : mirror.messages()) {
         facts.list.push_back(message->payload);
         if (message->state == detail::Delivery::State::sent &&

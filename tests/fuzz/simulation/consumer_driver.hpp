@@ -85,14 +85,16 @@ inline void SimulatedConsumer::beat() {
     m_mirror->on_beat_sent();
     const Words command{"EVAL",
                         std::string(detail::beat_script()),
-                        "5",
+                        "4",
                         keys.heartbeat(id),
                         keys.processing(id),
                         keys.consumers(),
                         keys.writes(),
-                        keys.suspects(),
                         id,
-                        "60000"};
+                        "60000",
+                        keys.suspects(),
+                        "",
+                        "600000"};
     if (m_context.strikes(0.1)) {
         m_context.faults.came("BEAT later");
         m_network.add_ghosts({command}, ++m_context.made);

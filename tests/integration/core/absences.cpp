@@ -249,8 +249,9 @@ TEST_CASE_FIXTURE(Absences, "a beat ends what a single collect() counts from") {
     const Consumer<Raw> living(uri, "q", {.lease = 24h}); // its first beat comes in 8 hours
     const std::string id = registered_one(redis);
     CHECK(redis
-              .command({"EVAL", std::string(orizuru::detail::beat_script()), "5", heartbeat(id),
-                        processing(id), consumers, writes, "orizuru:{q}:suspects", id, "86400000"})
+              .command({"EVAL", std::string(orizuru::detail::beat_script()), "4", heartbeat(id),
+                        processing(id), consumers, writes, id, "86400000", "orizuru:{q}:suspects",
+                        "", "600000"})
               .integer == 1);
     CHECK(series() < 1000);
     CHECK(time_of([&] { CHECK(collector.collect().consumers == 1); }) >= 2900ms);

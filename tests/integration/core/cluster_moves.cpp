@@ -268,6 +268,32 @@ TEST_CASE("passes do not prolong the series of writes while a queue moves and it
         new_node.try_command({"GET", prefix + "processing:" + id}).text.starts_with("reaped"));
 }
 
+TEST_CASE("a consumer beats while its slot is on its way, as long as its keys have not moved") {
+    const std::string queue = "resting";
+    Consumer<Raw> consumer(three().uri(), queue, {.lease = 9s});
+    Producer<Raw>(three().uri(), queue).push(Raw{"held"});
+    auto guard = consumer.next(patience);
+    REQUIRE(guard);
+    RedisClient node = three().client(three().owner(queue));
+    const std::string id =
+        node.command({"SMEMBERS", "orizuru:{resting}:consumers"}).elements.at(0).text;
+    const std::string heartbeat = "orizuru:{resting}:heartbeat:" + id;
+    const std::string writes = "orizuru:{resting}:writes";
+    // All keys that a beat names have to be there.
+    REQUIRE(eventually([&] { return node.command({"EXISTS", writes}).integer == 1; }));
+    bool resting = true;
+    three().migrate(queue, next_of(queue), [&] {
+        if (std::exchange(resting, false)) {
+            node.command({"PEXPIRE", heartbeat, "100000"}); // a beat makes it short again
+            CHECK(eventually([&] {
+                const std::int64_t left = node.try_command({"PTTL", heartbeat}).integer;
+                return left > 0 && left <= 9000;
+            }));
+        }
+    });
+    CHECK(guard->ack());
+}
+
 TEST_CASE("two short moves of a queue are not taken for a long one") {
     struct Moved {
         std::string queue;

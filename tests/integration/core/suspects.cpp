@@ -21,6 +21,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace suspects_test {
@@ -159,6 +160,9 @@ TEST_CASE_FIXTURE(Suspects, "those for which nobody asks go back before all othe
     collector.collect();
     CHECK(apart() == Texts{"a", "b", "c"});
     redis.del(asked);
+    collector.collect(); // nobody lives who could take them from the source
+    CHECK(apart() == Texts{"a", "b", "c"});
+    add_taker();
     collector.collect();
     CHECK(apart().empty());
     CHECK(waiting() == Texts{"a", "b", "c", "waits"});
@@ -214,8 +218,8 @@ TEST_CASE_FIXTURE(Taking,
     CHECK_FALSE(redis.exists(suspects));
 }
 
-TEST_CASE_FIXTURE(Taking, "the ack of a suspect ends its count, however acks are given; no other "
-                          "settlement but one of the user's own does") {
+TEST_CASE_FIXTURE(Taking, "the ack of a suspect ends its count, however acks are given; so do its "
+                          "burial and a settlement of the user's own, and no other") {
     AckMode ack = AckMode::immediate;
     SUBCASE("acks are awaited") {}
     SUBCASE("acks are deferred") { ack = AckMode::deferred; }
@@ -235,7 +239,7 @@ TEST_CASE_FIXTURE(Taking, "the ack of a suspect ends its count, however acks are
           }).empty());
     CHECK(settled("rejected", [](auto& guard) { return guard.reject(); }) == "1");
     CHECK(settled("pushed", [](auto& guard) { return guard.push("other"); }) == "1");
-    CHECK(settled("buried", [](auto& guard) { return guard.bury("x"); }) == "1");
+    CHECK(settled("buried", [](auto& guard) { return guard.bury("x"); }).empty());
     CHECK(settled("released", [](auto& guard) { return guard.release(); }) == "1");
     CHECK(apart() == Texts{"released"});
     CHECK(rejected() == Texts{"rejected"});
@@ -302,6 +306,34 @@ TEST_CASE_FIXTURE(Taking, "a key of another type in their place stops no consume
         CHECK(guard->payload() == "1");
         CHECK(guard->ack());
     }
+}
+
+TEST_CASE_FIXTURE(Taking, "a consumer that fetches ahead asks for a suspect between two batches, "
+                          "however many messages wait") {
+    open({.prefetch = 10, .ack = AckMode::deferred});
+    push(Texts(50'000, "many"));
+    suspect({"a"});
+    const auto limit = std::chrono::steady_clock::now() + patience;
+    std::string taken;
+    while (taken != "a" && std::chrono::steady_clock::now() < limit) {
+        auto guard = consumer->next(patience);
+        REQUIRE(guard);
+        taken = (**guard).bytes;
+        CHECK(guard->ack());
+        std::this_thread::sleep_for(1ms); // it has 50 s of work
+    }
+    CHECK(taken == "a");
+    CHECK(redis.llen("q") > 0);
+}
+
+TEST_CASE_FIXTURE(Taking, "while a consumer holds what it may, its beats keep the others apart") {
+    open({});
+    suspect({"a", "b"});
+    CHECK(taken() == "a");
+    redis.command({"PEXPIRE", asked, "100"});
+    CHECK(eventually([this] { return redis.command({"PTTL", asked}).integer > 100'000; }));
+    collector.collect();
+    CHECK(apart() == Texts{"b"});
 }
 
 // ---- What is counted

@@ -48,8 +48,9 @@ struct Series : QueueFixture {
     }
     long beat(const std::string& lease, const std::string& id = "living") {
         return redis
-            .command({"EVAL", std::string(orizuru::detail::beat_script()), "5", heartbeat(id),
-                      processing(id), consumers, writes, "orizuru:{q}:suspects", id, lease})
+            .command({"EVAL", std::string(orizuru::detail::beat_script()), "4", heartbeat(id),
+                      processing(id), consumers, writes, id, lease, "orizuru:{q}:suspects", "",
+                      "600000"})
             .integer;
     }
     void visit(const std::string& unheard = "1") {

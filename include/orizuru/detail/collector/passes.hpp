@@ -151,7 +151,9 @@ class Passes {
         }
         tell_policy();
         refill(collected);
-        return_suspects(m_connection, m_keys);
+        if (m_takers.some_heard()) { // else they wait for those that come
+            return_suspects(m_connection, m_keys);
+        }
         return collected;
     }
     void take_part(std::chrono::milliseconds interval) {

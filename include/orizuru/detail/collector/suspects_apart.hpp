@@ -40,6 +40,7 @@ class SuspectTakers {
         }
         m_any.reset();
     }
+    [[nodiscard]] bool some_heard() const noexcept { return !m_heard.empty(); }
     /// Whether one of them can take suspects, since the last call of `heard`.
     /// Redis: LRANGE of one element for each of up to 32, until one can. Throws as
     /// Connection::command.

@@ -178,6 +178,9 @@ class Fetcher {
     /// and new messages are for other consumers too.
     void fetch_more() {
         const Mirror& mirror = m_lane.mirror();
+        if (m_lane.suspects_wait()) {
+            return; // they come between two batches
+        }
         if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() &&
             m_lane.ready()) {
             send_fetch();
@@ -208,7 +211,10 @@ class Fetcher {
         const bool in_time = m_lane.drive(lock, until, &m_wake, [&] {
             return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
         });
-        if (m_lane.ready() && !m_lane.mirror().blocked() && !interrupted() && wants_suspect()) {
+        // The wait may have brought a message, which must not keep a suspect waiting.
+        const Mirror& mirror = m_lane.mirror();
+        if (m_lane.ready() && !mirror.blocked() && !mirror.has_ready() && !interrupted() &&
+            wants_suspect()) {
             m_lane.try_suspect(m_share);
         }
         return in_time;

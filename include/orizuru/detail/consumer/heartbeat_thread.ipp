@@ -188,9 +188,11 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
     m_asked_id = m_lane.mirror().identity().id;
     m_asked = number;
     const Keys& keys = m_lane.keys();
-    append_command(commands, "EVAL", beat_script(), 5, keys.heartbeat(m_asked_id),
-                   keys.processing(m_asked_id), keys.consumers(), keys.writes(), keys.suspects(),
-                   m_asked_id, m_lease.count());
+    const bool asks = m_lane.mirror().asks_for_suspects();
+    append_command(commands, "EVAL", beat_script(), 4, keys.heartbeat(m_asked_id),
+                   keys.processing(m_asked_id), keys.consumers(), keys.writes(), m_asked_id,
+                   m_lease.count(), keys.suspects(), asks ? keys.suspects_asked() : std::string(),
+                   std::max(m_lease, suspects_patience).count());
     m_lane.mirror().on_beat_sent();
 }
 

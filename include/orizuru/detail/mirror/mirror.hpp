@@ -112,6 +112,8 @@ class Mirror {
     }
     /// Puts suspects that were not handed out back among the others that wait.
     [[gnu::cold]] void put_back_suspects();
+    /// True once Redis has answered a question for suspects, while it refuses none.
+    [[nodiscard]] bool asks_for_suspects() const noexcept { return m_asks_for_suspects; }
     /// True once after suspects have come or gone: another one may wait, and fit.
     [[nodiscard]] bool take_trial_news() noexcept { return std::exchange(m_trial_news, false); }
     /// True when acks (moves: other settlements) are wanted and not sent.
@@ -326,6 +328,7 @@ class Mirror {
     bool m_looking = false;        ///< the last of these was a look
     bool m_more_to_fetch = false;
     bool m_trial_news = false;
+    bool m_asks_for_suspects = false;
     std::shared_ptr<Trial> m_surfacing; ///< of a suspect whose fetch ran and whose reply was lost
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own

@@ -56,6 +56,7 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
 }
 
 inline void Mirror::on_suspect(Request& request, Reply& reply) {
+    m_asks_for_suspects = true;
     if (reply.elements.empty()) {
         return;
     }
@@ -109,9 +110,10 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
         answered();
         return verdict;
     };
+    const bool of_suspect = request.kind == Request::Kind::suspect;
     if (reply.code() == "REFUSED") {
-        const bool alone =
-            request.kind == Request::Kind::move || request.kind == Request::Kind::suspect;
+        m_asks_for_suspects = m_asks_for_suspects && !of_suspect;
+        const bool alone = request.kind == Request::Kind::move || of_suspect;
         return refuse(alone ? Remedy::none : Remedy::give_up, std::string(reply.behind_code()));
     }
     const Remedy remedy = remedy_for(reply);
@@ -126,8 +128,8 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
     case Remedy::give_up: {
         // A caller that awaits the settlement gets the error; without one, the user must. A
         // consumer that may not have suspects leaves them to others.
-        const bool awaited = request.kind == Request::Kind::move ||
-                             request.kind == Request::Kind::suspect ||
+        m_asks_for_suspects = m_asks_for_suspects && !of_suspect;
+        const bool awaited = request.kind == Request::Kind::move || of_suspect ||
                              (request.kind == Request::Kind::settle && request.fetch == 0);
         return refuse(awaited ? Remedy::none : Remedy::give_up, reply.text);
     }

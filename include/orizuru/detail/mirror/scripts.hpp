@@ -55,12 +55,16 @@ return 1
 /// Renews the lease, and goes on with the series of writes. A user without the rights to that, or a
 /// key of another type in its place, only makes collectors slower.
 ///
-/// KEYS heartbeat, processing, consumers, writes, suspects; ARGV id, lease (ms)
+/// Says that suspects will be asked for, if some wait and this consumer asks for them. Their keys
+/// are no KEYS: those may be missing, and a node that gives the slot away would refuse the beat.
+///
+/// KEYS heartbeat, processing, consumers, writes
+/// ARGV id, lease (ms), suspects, suspects:asked or empty: it does not ask, for how long (ms)
 /// Returns 1 | 3 the same, and suspects wait | 0 fenced | 2 the list is gone (Redis was emptied or
 ///   rewound).
 inline std::string_view beat_script() {
     static constexpr auto script = moving_script(series_functions, R"lua(
-local heartbeat, processing, consumers, writes, suspects = unpack(KEYS)
+local heartbeat, processing, consumers, writes = unpack(KEYS)
 local refused = refusal({{heartbeat, 'string'}}, {{'TYPE', processing},
     {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
 if refused then return refused end
@@ -72,7 +76,9 @@ if not no_series(writes) then
     set_series(writes, longer_series(writes, gap_of(ARGV[2]), true))
 end
 if kind == 'none' then return 2 end
-return redis.pcall('EXISTS', suspects) == 1 and 3 or 1
+if redis.pcall('EXISTS', ARGV[3]) ~= 1 then return 1 end
+if ARGV[4] ~= '' then redis.pcall('SET', ARGV[4], '', 'PX', ARGV[5]) end
+return 3
 )lua");
     return script;
 }
