@@ -134,8 +134,9 @@ const std::vector<Kind> kinds{
     {"the greeting", [](const Texts& argv) { return argv.at(0) == "PING"; }},
     {"an adoption",
      [](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "adopted "); }},
-    {"a beat",
-     [](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "gap_of(ARGV[2]), true"); }}};
+    {"a beat", [](const Texts& argv) {
+         return argv.at(0) == "EVAL" && contains(argv.at(1), "gap_of(ARGV[2]), true");
+     }}};
 
 struct Lies : OwnServer {
     /// An error with an unknown code reaches the user once, and next can be called again.
