@@ -65,8 +65,7 @@ ORIZURU_INLINE bool GuardCore::push(std::string_view queue, std::string replacem
 
 ORIZURU_INLINE bool GuardCore::bury(std::string_view reason) {
     auto burial = std::make_unique<const std::string>(reason);
-    const bool done =
-        move_to(bury_body(), {keys().dead()}, {*burial}, "burying", Move::Recoveries::ended);
+    const bool done = move_to(bury_body(), {keys().dead()}, {*burial}, "burying");
     if (done) {
         m_burial = std::move(burial);
     }
