@@ -99,7 +99,8 @@ struct QueueOptions {
     /// worker never fails, so this bounds it, and not `retry.max_attempts`. All that a dead worker
     /// ran is blamed, and then waits apart: with n threads, a worker holds at most n^(1 - c/3) such
     /// jobs at a time, by the one that was blamed most often, c times. So those that a killer takes
-    /// along are not buried with it.
+    /// along are not buried with it, if all workers of the queue have as many threads and one of
+    /// them lives, or has started again, when the dead one is found.
     int max_recoveries = 3;
     /// How many entries the dead list keeps, and for how long.
     DeadLimits dead = {};

@@ -201,7 +201,8 @@ return outcome
 )lua");
 inline constinit const CachedScript reap_script(reap_text);
 
-/// Whether the consumer with this list can take suspects, as those that write their lease do.
+/// True if the consumer whose list has this header can take suspects, as those that write their
+/// lease can.
 [[nodiscard]] inline bool takes_suspects(std::string_view header) {
     const auto colon = header.rfind(':');
     return header.starts_with("orz:") && colon != std::string_view::npos &&

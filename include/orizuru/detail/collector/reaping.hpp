@@ -49,7 +49,7 @@ struct Absence {
     std::vector<Suspect> apart = {};
 };
 
-/// Whether it is what the script returns when it has reaped.
+/// True for what the script returns when it has reaped.
 [[nodiscard]] inline bool is_reaping(const std::vector<Reply>& parts) {
     if (parts.size() < 3 || !is_count(parts[0]) || !is_count(parts[1]) || !is_count(parts[2])) {
         return false;

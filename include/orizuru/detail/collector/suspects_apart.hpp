@@ -2,12 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Whether suspects can wait apart: there must be a consumer that takes them from there. Those for
-// which no consumer asks go back to the source.
+// Lets suspects wait apart where there is a consumer that takes them from there, and returns those
+// for which no consumer asks to the source.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
 #include <orizuru/error.hpp>
@@ -17,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,7 +39,7 @@ class SuspectTakers {
         m_any.reset();
     }
     [[nodiscard]] bool some_heard() const noexcept { return !m_heard.empty(); }
-    /// Whether one of them can take suspects, since the last call of `heard`.
+    /// True if one of them could take suspects when this was first asked behind `heard`.
     /// Redis: LRANGE of one element for each of up to 32, until one can. Throws as
     /// Connection::command.
     [[nodiscard]] bool any(Connection& connection, const Keys& keys) {
@@ -74,11 +72,10 @@ class SuspectTakers {
     std::optional<bool> m_any;
 };
 
-/// Moves suspects for which nobody asks to the serving end of the source; returns how many. A user
-/// without the right to it leaves them. Redis: EXISTS; where there are some, a script for each
-/// 1000. Throws as Connection::command.
-inline std::uint64_t return_suspects(Connection& connection, const Keys& keys) {
-    std::uint64_t returned = 0;
+/// Moves suspects for which nobody asks to the serving end of the source. A user without the right
+/// to it leaves them. Redis: EXISTS; where there are some, a script for each 1000. Throws as
+/// Connection::command.
+inline void return_suspects(Connection& connection, const Keys& keys) {
     try {
         const Reply some = connection.command(keys.suspects(), "EXISTS", keys.suspects());
         connection.require(some, Reply::Type::integer, "EXISTS");
@@ -90,14 +87,12 @@ inline std::uint64_t return_suspects(Connection& connection, const Keys& keys) {
                 connection.refuse("EVALSHA");
             }
             moved = step.integer;
-            returned += static_cast<std::uint64_t>(moved);
         }
     } catch (const ReplyError& error) {
         if (error.code() != "NOPERM") {
             throw;
         }
     }
-    return returned;
 }
 
 } // namespace orizuru::detail

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Which suspects a process holds: messages that were blamed for the death of a consumer. They wait
-// apart (Keys::suspects), and a process takes only as many as tell whom to blame if it dies.
+// Counts the suspects that a process holds: messages that were blamed for the death of a consumer.
+// They wait apart (Keys::suspects), and a process takes only as many as tell whom to blame if it
+// dies.
 
 #include <algorithm>
 #include <array>
