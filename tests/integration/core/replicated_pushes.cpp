@@ -201,8 +201,19 @@ TEST_CASE_FIXTURE(Replicated,
     producer.push({"a"});
     static_cast<void>(doubt_of([&] { producer.flush(); }));
     redis.command({"REPLICAOF", "127.0.0.1", "1"});
-    CHECK(contains(doubt_of([&] { producer.flush(); }), "done, but WAIT: ERR WAIT"));
-    CHECK_THROWS_AS(producer.flush(), ReplyError);
+    // Redis ends a WAIT that goes on just then; the buffer has to push anew at once.
+    std::string refused;
+    while (refused.empty()) {
+        try {
+            producer.flush();
+            FAIL("a replica has confirmed a push");
+        } catch (const ConnectionError& doubt) {
+            CHECK(doubt.in_doubt());
+        } catch (const ReplyError& error) {
+            refused = error.code();
+        }
+    }
+    CHECK(refused == "READONLY");
     redis.command({"REPLICAOF", "NO", "ONE"});
     replica.resume();
     CHECK(eventually([&] { return confirms(producer); }));

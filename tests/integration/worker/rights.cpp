@@ -176,11 +176,16 @@ void consume(const std::string& uri) {
         consumer.next()->bury();
         static_cast<void>(consumer.size());
     }
-    Consumer<Raw> consumer(uri, "q", {.lease = 100ms, .prefetch = 3, .ack = AckMode::deferred});
+    std::atomic<bool> beaten{false};
+    Consumer<Raw> consumer(
+        uri, "q", {.lease = 100ms, .prefetch = 3, .ack = AckMode::deferred, .on_beat = [&] {
+                       beaten = true;
+                   }});
     while (auto guard = consumer.next(40ms)) {
         guard->ack();
     }
     consumer.flush();
+    static_cast<void>(holds_within(long_enough, [&] { return beaten.load(); }));
 }
 void consume_batches(const std::string& uri) {
     Consumer<Raw> consumer(uri, "q");
