@@ -50,6 +50,17 @@ TEST_CASE("waiting times stay in bounds however many attempts fail") {
     }
 }
 
+TEST_CASE("within a shorter bound, waiting times are drawn and not cut") {
+    JitteredPauses backoff;
+    auto shortest = 5000ms;
+    for (int i = 0; i < 200; ++i) {
+        const auto wait = backoff.next(100ms);
+        REQUIRE(wait <= 100ms);
+        shortest = std::min(shortest, wait);
+    }
+    CHECK(shortest < 50ms); // all above it: once in 2^190 runs
+}
+
 TEST_CASE("a reset begins at 50 ms again") {
     JitteredPauses backoff;
     for (int i = 0; i < 20; ++i) {

@@ -15,18 +15,20 @@
 namespace orizuru::detail {
 
 class JitteredPauses {
+    static constexpr std::chrono::milliseconds shortest{50};
+    static constexpr std::chrono::milliseconds longest{5000};
+
   public:
-    [[nodiscard]] std::chrono::milliseconds next() noexcept {
-        const auto bound = std::exchange(m_bound, std::min(longest, 2 * m_bound));
+    /// At most `most`.
+    [[nodiscard]] std::chrono::milliseconds
+    next(std::chrono::milliseconds most = longest) noexcept {
+        const auto bound = std::min(most, std::exchange(m_bound, std::min(longest, 2 * m_bound)));
         return std::chrono::milliseconds(1 + m_random.up_to(bound.count() - 1));
     }
 
     void reset() noexcept { m_bound = shortest; }
 
   private:
-    static constexpr std::chrono::milliseconds shortest{50};
-    static constexpr std::chrono::milliseconds longest{5000};
-
     std::chrono::milliseconds m_bound = shortest; ///< of the next pause
     Random m_random;
 };
@@ -38,7 +40,7 @@ class Hold {
     /// together are one failure.
     void begin(std::chrono::milliseconds longest) noexcept {
         if (over()) {
-            m_until = Clock::now() + std::min(longest, m_pauses.next());
+            m_until = Clock::now() + m_pauses.next(longest);
         }
     }
     /// The next hold is a short one again.
@@ -54,6 +56,31 @@ class Hold {
   private:
     JitteredPauses m_pauses;
     TimePoint m_until{};
+};
+
+/// When to connect next. The pauses grow until something succeeds. The first attempt has none:
+/// another server may have taken over already.
+class ConnectPauses {
+  public:
+    /// Pauses connecting until `next`.
+    [[gnu::cold]] void begin() noexcept {
+        constexpr std::chrono::seconds calm(10);
+        const TimePoint now = Clock::now();
+        if (now - m_next > calm) {
+            succeeded();
+        }
+        m_next = std::exchange(m_at_once, false) ? now : now + m_pauses.next();
+    }
+    void succeeded() noexcept {
+        m_pauses.reset();
+        m_at_once = true;
+    }
+    [[nodiscard]] TimePoint next() const noexcept { return m_next; }
+
+  private:
+    JitteredPauses m_pauses;
+    bool m_at_once = true; ///< the next attempt has no pause
+    TimePoint m_next{};
 };
 
 } // namespace orizuru::detail

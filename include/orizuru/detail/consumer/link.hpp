@@ -9,18 +9,22 @@
 // An error reply concerns the member whose request it answers. Only the end of the connection, a
 // reply that comes too late or one that cannot be right breaks the link. Each member with an
 // unanswered request then recovers, a few at a time.
+//
+// Any thread may send or shut the connection down. Only the leader closes it: a descriptor closed
+// during a poll may already belong to another file.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/control.hpp>
 #include <orizuru/detail/consumer/leader_followers.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
+#include <orizuru/detail/consumer/owed_replies.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
@@ -29,51 +33,59 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
 
+/// Keeps why something failed.
+[[gnu::cold]] inline void keep_failure(std::string& kept, std::string_view reason) noexcept {
+    try {
+        kept = reason;
+    } catch (const std::bad_alloc&) {
+        kept.clear(); // no reason is better than a wrong one
+    }
+}
+
 class Link {
   public:
-    using Answer = Control::Answer;
+    using Answer = OwedReplies::Answer;
     using Lock = std::unique_lock<std::mutex>;
     using Purpose = LinkMember::Purpose;
 
-    /// Connects until the deadline; throws as Control does. `shared`: for a link to one of the
-    /// nodes of a Cluster; members can move between links that share a mutex.
+    /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
+    /// `shared`: for a link to one of the nodes of a Cluster; members can move between links that
+    /// share a mutex.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
-                       const std::shared_ptr<std::mutex>& shared = nullptr)
-        : m_mutex(shared ? shared : std::make_shared<std::mutex>()),
-          m_among_others(shared != nullptr),
-          m_control(endpoint, deadline),
-          m_in_outage(!connected()) {}
+                       const std::shared_ptr<std::mutex>& shared = nullptr);
     /// The same with a shared mutex, but not connected yet.
     [[gnu::cold]] Link(const Endpoint& endpoint, std::shared_ptr<std::mutex> shared)
         : m_mutex(std::move(shared)),
           m_among_others(true),
-          m_control(endpoint),
+          m_endpoint(endpoint),
           m_in_outage(false),
           m_broken_at(Clock::now()) {}
 
-    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     /// Lives as long as the link and its members.
     [[nodiscard]] const std::shared_ptr<std::mutex>& mutex() const noexcept { return m_mutex; }
-    /// Whether there may be links to other nodes, for members that are astray on this one.
+    /// True if there may be links to other nodes, for members that are astray on this one.
     [[nodiscard]] bool among_others() const noexcept { return m_among_others; }
-    [[gnu::cold]] void close_after_fork() noexcept { m_control.close_after_fork(); }
+    [[gnu::cold]] void close_after_fork() noexcept { Stream::close_after_fork(m_stream); }
 
     // Callers hold the lock for everything below.
 
     void join(LinkMember& member) noexcept { m_members.push_back(member); }
     /// Replies that are still owed to the member are discarded.
     void leave(LinkMember& member) noexcept {
-        m_control.forget(member);
+        m_owed.forget(member);
         m_members.erase(member);
     }
 
@@ -84,42 +96,43 @@ class Link {
     /// Makes every thread in `await_change` look again.
     void wake_all() noexcept { m_turns.wake_all(); }
 
-    [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    [[nodiscard]] bool connected() const noexcept { return m_stream && !m_shut_down; }
     /// The server, while connected.
-    [[nodiscard]] const Node& server() const noexcept { return m_control.stream().server(); }
+    [[nodiscard]] const Node& server() const noexcept { return m_stream->server(); }
     /// Connected to another server than this one.
     [[nodiscard]] bool elsewhere(const Node& server) const noexcept {
-        return connected() && m_control.stream().server() != server;
+        return connected() && m_stream->server() != server;
     }
     /// True from a break of the connection, or the first failed attempt to replace one that was
     /// closed while idle, until there is a new one.
     [[nodiscard]] bool in_outage() const noexcept { return m_in_outage; }
     /// True when a request can be sent now.
-    [[nodiscard]] bool ready() const noexcept { return m_control.ready(); }
+    [[nodiscard]] bool ready() const noexcept { return connected() && m_hold.over(); }
     /// When a hold of all members ends, or `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_control.hold().bound(until, now);
+        return m_hold.bound(until, now);
     }
     /// True when the member's ADOPT can be sent now. A list can be long, and after a break all
     /// members may have to adopt theirs.
     [[nodiscard]] bool may_adopt(const LinkMember& member) const noexcept {
-        return owes(member, Purpose::adopt) == 0 && m_control.owes(Purpose::adopt) < most_adopting;
+        return owes(member, Purpose::adopt) == 0 && m_owed.count(Purpose::adopt) < most_adopting;
     }
     [[nodiscard]] std::size_t owes(const LinkMember& member, Purpose purpose) const noexcept {
-        return m_control.owes(purpose, &member);
+        return m_owed.count(purpose, &member);
     }
 
-    /// Appends a request of the member, for `flush` to send, while connected.
+    /// Appends a request of the member, for `flush` to send, while connected. If `compose` throws,
+    /// nothing is sent or owed.
     void send(LinkMember& member, Purpose purpose, FunctionRef<void(std::string&)> compose) {
-        m_control.send(member, purpose, compose);
+        m_owed.add(OwedReplies::to(member, purpose), [&] { m_stream->append(compose); });
     }
     /// Sends a command that is no member's request, while connected. Its reply goes to `answer`
     /// until that is forgotten.
     void ask(Answer& answer, FunctionRef<void(std::string&)> compose) {
-        m_control.ask(answer, compose);
+        m_owed.add(OwedReplies::to(answer), [&] { m_stream->append(compose); });
         flush();
     }
-    void forget(const Answer& answer) noexcept { m_control.forget(answer); }
+    void forget(const Answer& answer) noexcept { m_owed.forget(answer); }
     void flush() noexcept;
     /// Breaks the link, because a reply was one that cannot be.
     [[gnu::cold]] void lose(std::string_view reason) noexcept;
@@ -131,9 +144,7 @@ class Link {
     [[nodiscard]] std::string at_address(std::string_view reason) const {
         return joined({endpoint().address(), ": ", reason});
     }
-    [[nodiscard]] const std::string& last_failure() const noexcept {
-        return m_control.last_failure();
-    }
+    [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
     static constexpr std::size_t most_adopting = 8;
@@ -142,86 +153,73 @@ class Link {
     [[gnu::cold]] void on_failed_attempt(const std::exception& error) noexcept;
     [[gnu::cold]] void on_attempt_cut_short();
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
-    void take(Reply&& reply) {
-        const Control::Owed owed = m_control.take_owed();
-        if (owed.answer != nullptr) {
-            owed.answer->reply = std::move(reply);
-            return;
-        }
-        if (owed.member == nullptr || owed.incarnation != owed.member->incarnation()) {
-            return;
-        }
-        try {
-            const Verdict verdict =
-                owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
-            if (verdict.remedy != Remedy::none) {
-                act_on(verdict);
-            } else if (owed.purpose == Purpose::chain) {
-                // Registering and adopting do not count: they can work where settling fails.
-                m_control.succeeded();
-            }
-        } catch (const std::exception& error) {
-            owed.member->on_failed_reply(error.what()); // the stream is whole
-        }
-    }
-    [[gnu::cold]] void act_on(const Verdict& verdict) {
-        if (verdict.remedy == Remedy::reconnect) {
-            lose(at_address(verdict.reason));
-        } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
-            m_control.note_failure(at_address(verdict.reason));
-            std::chrono::milliseconds longest = std::chrono::milliseconds::max();
-            for (const LinkMember& member : m_members) {
-                longest = std::min(longest, member.longest_hold());
-            }
-            m_control.hold().begin(longest);
-        }
-    }
-    [[gnu::cold]] void end(std::string_view reason) noexcept {
-        for (LinkMember& member : m_members) {
-            member.on_broken(reason);
-        }
-        if (connected()) {
-            m_broken_at = Clock::now();
-        }
-        m_control.end(reason);
-    }
-    [[gnu::cold]] void begin_outage(std::string_view reason) noexcept {
-        if (!std::exchange(m_in_outage, true)) {
-            for (LinkMember& member : m_members) {
-                member.on_outage(reason);
-            }
-        }
+    void take(Reply&& reply);
+    [[gnu::cold]] void act_on(const Verdict& verdict);
+    [[gnu::cold]] void end(std::string_view reason) noexcept;
+    [[gnu::cold]] void begin_outage(std::string_view reason) noexcept;
+    /// By when the oldest reply must come.
+    [[nodiscard]] TimePoint reply_due() const noexcept {
+        return m_owed.empty() ? TimePoint::max() : m_owed.oldest() + endpoint().command_timeout();
     }
 
     const std::shared_ptr<std::mutex> m_mutex;
     const bool m_among_others;
+    const Endpoint m_endpoint;
     LeaderFollowers m_turns;
-    Control m_control;
-    bool m_in_outage;
     LinkedList<LinkMember> m_members;
+
+    std::unique_ptr<Stream> m_stream;
+    bool m_shut_down = false; ///< for the leader to close
+    bool m_proven = false;    ///< a reply has come on this connection
+    OwedReplies m_owed;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
-    TimePoint m_broken_at{};                    ///< the connection before this one
+
+    Hold m_hold; ///< nothing is composed before its end
+    ConnectPauses m_pauses;
+    bool m_in_outage;
+    TimePoint m_broken_at{}; ///< the connection before this one
+    std::string m_last_failure;
 };
 
+inline Link::Link(const Endpoint& endpoint, TimePoint deadline,
+                  const std::shared_ptr<std::mutex>& shared)
+    : m_mutex(shared ? shared : std::make_shared<std::mutex>()),
+      m_among_others(shared != nullptr),
+      m_endpoint(endpoint),
+      m_in_outage(false) {
+    try {
+        m_stream = Stream::make(endpoint, deadline);
+    } catch (const ReplyError& error) {
+        if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
+            throw;
+        }
+        keep_failure(m_last_failure, error.what());
+        m_pauses.begin();
+        m_in_outage = true;
+    }
+}
+
 inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake, TimePoint now) {
-    until = m_control.hold().bound(until, now);
+    until = m_hold.bound(until, now);
     if (m_turns.has_leader()) {
         m_turns.follow(lock, until, wake);
         return;
     }
     m_turns.lead(wake, [&](const Wake& own) {
-        m_control.close_ended();
-        if (m_control.closed()) {
-            connect(lock, until, own);
-        } else {
+        if (std::exchange(m_shut_down, false)) {
+            m_stream.reset();
+        }
+        if (m_stream) {
             read(lock, until, own);
+        } else {
+            connect(lock, until, own);
         }
     });
 }
 
 inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
-    if (Clock::now() < m_control.connect_at()) {
-        const TimePoint until = std::min(deadline, m_control.connect_at());
+    if (Clock::now() < m_pauses.next()) {
+        const TimePoint until = std::min(deadline, m_pauses.next());
         const Unlocked open(lock);
         wait_ready(-1, 0, &wake, until);
         return;
@@ -238,7 +236,8 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
         return deadline < own && Clock::now() >= deadline ? on_attempt_cut_short()
                                                           : on_failed_attempt(error);
     }
-    m_control.use(std::move(stream));
+    m_stream = std::move(stream);
+    m_proven = false;
     std::string repair;
     if (std::exchange(m_in_outage, false)) {
         repair = joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
@@ -256,8 +255,8 @@ inline void Link::on_failed_attempt(const std::exception& error) noexcept {
         m_members.erase(first);
         m_members.push_back(first);
     }
-    m_control.note_failure(error.what());
-    m_control.delay_connecting();
+    keep_failure(m_last_failure, error.what());
+    m_pauses.begin();
     begin_outage(error.what());
     try {
         throw;
@@ -273,16 +272,15 @@ inline void Link::on_failed_attempt(const std::exception& error) noexcept {
 
 /// Says nothing about Redis, unless all attempts since the break end like this.
 inline void Link::on_attempt_cut_short() {
-    if (Clock::now() >=
-        std::max(m_broken_at, m_control.connect_at()) + endpoint().connect_timeout()) {
+    if (Clock::now() >= std::max(m_broken_at, m_pauses.next()) + endpoint().connect_timeout()) {
         begin_outage(at_address("no connection within connect_timeout"));
     }
 }
 
 inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
-    const TimePoint reply_due = m_control.reply_due();
-    const TimePoint until = std::min(deadline, reply_due);
-    Stream& stream = m_control.stream();
+    const TimePoint due = reply_due();
+    const TimePoint until = std::min(deadline, due);
+    Stream& stream = *m_stream;
     const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
     short ready = 0;
     m_polls_until = until;
@@ -291,13 +289,13 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
         const Unlocked open(lock);
         ready = stream.wait(wanted, &wake, until);
     }
-    if (!m_control.connected()) {
+    if (!connected()) {
         return;
     }
     try {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream.fill();
-            while (m_control.connected()) {
+            while (connected()) {
                 Reply* const reply = stream.next_reply();
                 if (reply == nullptr) {
                     break;
@@ -305,7 +303,7 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
                 take(std::move(*reply));
             }
         }
-        if (ready == 0 && Clock::now() >= reply_due) {
+        if (ready == 0 && Clock::now() >= due) {
             lose(at_address("no reply within command_timeout"));
         }
     } catch (const std::exception& error) {
@@ -314,10 +312,51 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     }
 }
 
+inline void Link::take(Reply&& reply) {
+    if (m_owed.empty()) {
+        throw ProtocolError(at_address("a reply that nothing asked for"));
+    }
+    m_proven = true;
+    const OwedReplies::Owed owed = m_owed.take();
+    if (owed.answer != nullptr) {
+        owed.answer->reply = std::move(reply);
+        return;
+    }
+    if (owed.member == nullptr || owed.incarnation != owed.member->incarnation()) {
+        return;
+    }
+    try {
+        const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
+        if (verdict.remedy != Remedy::none) {
+            act_on(verdict);
+        } else if (owed.purpose == Purpose::chain) {
+            // Registering and adopting do not count: they can work where settling fails.
+            m_hold.succeeded();
+            m_pauses.succeeded();
+        }
+    } catch (const std::exception& error) {
+        owed.member->on_failed_reply(error.what()); // the stream is whole
+    }
+}
+
+inline void Link::act_on(const Verdict& verdict) {
+    if (verdict.remedy == Remedy::reconnect) {
+        lose(at_address(verdict.reason));
+    } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
+        keep_failure(m_last_failure, at_address(verdict.reason));
+        std::chrono::milliseconds longest = std::chrono::milliseconds::max();
+        for (const LinkMember& member : m_members) {
+            longest = std::min(longest, member.longest_hold());
+        }
+        m_hold.begin(longest);
+    }
+}
+
 inline void Link::flush() noexcept {
     try {
-        // So that it polls for more room, and no longer than for a reply that it did not know of.
-        if (!m_control.flush() || m_control.reply_due() < m_polls_until) {
+        // Wake the leader: it must also wait for room to send, and only until the new reply is due.
+        const bool sent = !connected() || m_stream->flushed() || m_stream->flush();
+        if (!sent || reply_due() < m_polls_until) {
             m_turns.wake_leader();
         }
     } catch (const std::exception& error) {
@@ -326,12 +365,13 @@ inline void Link::flush() noexcept {
 }
 
 inline void Link::drop_closed() noexcept {
-    if (!m_control.idle() || !m_control.stream().closed_by_peer()) {
+    const bool idle = connected() && m_owed.empty() && m_stream->flushed();
+    if (!idle || !m_stream->closed_by_peer()) {
         return;
     }
     end("the server closed the idle connection");
-    if (!m_control.proven()) {
-        m_control.delay_connecting(); // the peer accepts connections only to close them
+    if (!m_proven) {
+        m_pauses.begin(); // the peer accepts connections only to close them
     }
     m_turns.wake_all();
 }
@@ -339,9 +379,31 @@ inline void Link::drop_closed() noexcept {
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Link::lose(std::string_view reason) noexcept {
     end(reason);
-    m_control.delay_connecting();
+    m_pauses.begin();
     begin_outage(reason);
     m_turns.wake_all();
+}
+
+/// Shuts the connection down, for the leader to close: no owed reply will come.
+inline void Link::end(std::string_view reason) noexcept {
+    for (LinkMember& member : m_members) {
+        member.on_broken(reason);
+    }
+    if (connected()) {
+        m_broken_at = Clock::now();
+        m_shut_down = true;
+        keep_failure(m_last_failure, reason);
+        m_stream->shutdown();
+    }
+    m_owed.fail();
+}
+
+inline void Link::begin_outage(std::string_view reason) noexcept {
+    if (!std::exchange(m_in_outage, true)) {
+        for (LinkMember& member : m_members) {
+            member.on_outage(reason);
+        }
+    }
 }
 
 } // namespace orizuru::detail
