@@ -136,8 +136,8 @@ class JobRun {
     /// the lease, or because the job was requeued. Effects from then on may happen twice. O(1),
     /// without a command; waits while another thread holds the guard.
     [[nodiscard]] bool lease_valid() const {
-        const std::lock_guard lock(m_mutex); // before the clock: this may wait
-        return lease_valid_at(std::chrono::steady_clock::now());
+        const std::lock_guard lock(m_mutex);
+        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held();
     }
 
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).
@@ -213,10 +213,6 @@ class JobRun {
     void limit_to(std::optional<std::stop_token> token) noexcept {
         const std::lock_guard lock(m_limiting);
         m_limited = std::move(token);
-    }
-    [[nodiscard]] bool lease_valid_at(std::chrono::steady_clock::time_point now) const {
-        const std::lock_guard lock(m_mutex);
-        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held_at(now);
     }
 
     detail::JobHost* m_host;

@@ -2,19 +2,41 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The clock of all deadlines and durations, and times as people read them.
+// The clocks of deadlines and of leases, and times as people read them.
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 
 namespace orizuru::detail {
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
+
+/// The clock of leases. While the host is asleep it goes on, as Redis' clock does; steady_clock may
+/// stand still then. A virtual machine does not see that its hypervisor has paused it.
+struct LeaseClock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<LeaseClock>;
+    static constexpr bool is_steady = true;
+
+    [[nodiscard]] static time_point now() noexcept {
+#ifdef CLOCK_BOOTTIME
+        timespec time{};
+        if (::clock_gettime(CLOCK_BOOTTIME, &time) == 0) {
+            return time_point(std::chrono::seconds(time.tv_sec) +
+                              std::chrono::nanoseconds(time.tv_nsec));
+        }
+#endif
+        return time_point(Clock::now().time_since_epoch());
+    }
+};
 
 /// The deadline `time` from now; 100 years or more mean never.
 [[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {

@@ -65,8 +65,7 @@ class GuardCore {
     [[nodiscard]] bool suspected() const noexcept { return m_delivery->trial != nullptr; }
     [[nodiscard]] const Keys& keys() const;
     [[nodiscard]] std::int64_t max_payload() const;
-    [[nodiscard]] bool held() const { return held_at(Clock::now()); }
-    [[nodiscard]] bool held_at(TimePoint now) const;
+    [[nodiscard]] bool held() const;
     [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
     [[nodiscard]] bool moved_from() const noexcept { return !m_delivery; }
 

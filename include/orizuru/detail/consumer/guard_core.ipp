@@ -88,8 +88,8 @@ ORIZURU_INLINE std::int64_t GuardCore::max_payload() const {
     return session().options().max_payload;
 }
 
-ORIZURU_INLINE bool GuardCore::held_at(TimePoint now) const {
-    return m_session != nullptr && m_session->holds(m_delivery, now);
+ORIZURU_INLINE bool GuardCore::held() const {
+    return m_session != nullptr && m_session->holds(m_delivery);
 }
 
 ORIZURU_INLINE bool GuardCore::move_to(const Script& script, std::vector<std::string> keys,

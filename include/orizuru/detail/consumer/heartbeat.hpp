@@ -8,6 +8,7 @@
 // after a doubt, and goes on with settlements that their callers have given up on.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/own_thread.hpp>
@@ -80,8 +81,8 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     // On the thread; what is given the lock holds it before and after.
     [[gnu::cold]] void run(const std::stop_token& token);
     [[gnu::cold]] void beat(Link::Lock& lock);
-    [[gnu::cold]] int compose(std::string& commands, TimePoint now, TimePoint& until);
-    [[gnu::cold]] void take(int number, TimePoint when, const Reply& reply);
+    [[gnu::cold]] int compose(std::string& commands, LeaseClock::time_point from, TimePoint& until);
+    [[gnu::cold]] void take(int number, LeaseClock::time_point when, const Reply& reply);
     [[gnu::cold]] void serve(Link::Lock& lock, const std::stop_token& token);
     [[nodiscard]] [[gnu::cold]] TimePoint next_beat();
     [[nodiscard]] [[gnu::cold]] bool tell(Link::Lock& lock);
@@ -137,8 +138,8 @@ class Heartbeat::Member : public Linked {
     [[nodiscard]] std::chrono::milliseconds between_looks() const {
         return std::min<std::chrono::milliseconds>(10 * m_lease, std::chrono::minutes(5));
     }
-    [[gnu::cold]] void repeat(TimePoint now);
-    [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
+    [[gnu::cold]] void repeat();
+    [[gnu::cold]] void take(LeaseClock::time_point when, const Reply& reply, const Node& server);
 
     std::shared_ptr<Heartbeat> m_heartbeat; ///< that of the lane's link, or soon
     const std::shared_ptr<const void> m_owner;
@@ -148,7 +149,7 @@ class Heartbeat::Member : public Linked {
     Lane::Watch m_watch;
 
     // Under the link's lock.
-    TimePoint m_due;
+    LeaseClock::time_point m_due;
     JitteredPauses m_backoff;
     int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then

@@ -23,7 +23,7 @@ inline Heartbeat::Member::Member(std::shared_ptr<Heartbeat> heartbeat,
       m_lease(options.lease),
       m_callback(options.on_beat),
       m_watch(lane, m_heartbeat->m_wake),
-      m_due(Clock::now() + m_lease / 3),
+      m_due(LeaseClock::now() + m_lease / 3),
       m_look_at(Clock::now() + between_looks()) {
     m_heartbeat->join(*this);
 }
@@ -106,9 +106,10 @@ inline void Heartbeat::beat(Link::Lock& lock) {
     if (now < next_beat()) {
         return;
     }
+    const LeaseClock::time_point from = LeaseClock::now();
     std::string commands;
     TimePoint until = now + m_link->endpoint().command_timeout();
-    const int asked = compose(commands, now, until);
+    const int asked = compose(commands, from, until);
     if (asked == 0) {
         return;
     }
@@ -128,7 +129,7 @@ inline void Heartbeat::beat(Link::Lock& lock) {
         }
         m_stream->append([&](std::string& out) { out += commands; });
         while (answered < asked) {
-            take(answered + 1, now, m_stream->await_reply(until, &m_stop_wake));
+            take(answered + 1, from, m_stream->await_reply(until, &m_stop_wake));
             ++answered;
         }
     } catch (const std::exception&) {
@@ -140,7 +141,7 @@ inline void Heartbeat::beat(Link::Lock& lock) {
                 if (!sent) {
                     member.take_back_beat();
                 }
-                member.repeat(Clock::now());
+                member.repeat();
             }
         }
     }
@@ -148,10 +149,12 @@ inline void Heartbeat::beat(Link::Lock& lock) {
 
 /// Returns how many beats there are, and brings `until` forward to when their replies are of no
 /// more use.
-inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& until) {
+inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from,
+                              TimePoint& until) {
+    const TimePoint now = Clock::now();
     // Those that are nearly due come along, so that their times meet.
-    const auto is_due = [now](const Member& member) {
-        return member.m_due - member.m_lease / 12 <= now;
+    const auto is_due = [from](const Member& member) {
+        return member.m_due - member.m_lease / 12 <= from;
     };
     int asked = 0;
     for (Member& member : m_members) {
@@ -172,7 +175,7 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
     }
     for (Member& member : m_members) { // once nothing can throw any more
         if (is_due(member)) {
-            member.m_due = now + member.m_lease / 3;
+            member.m_due = from + member.m_lease / 3;
             member.m_lane.request_attention(); // its other work is due as well
         }
     }
@@ -180,8 +183,8 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
 }
 
 /// Soon: collectors take a consumer for dead half a lease after Redis takes writes again.
-inline void Heartbeat::Member::repeat(TimePoint now) {
-    m_due = now + std::min(attempts_apart(m_lease), m_backoff.next());
+inline void Heartbeat::Member::repeat() {
+    m_due = LeaseClock::now() + std::min(attempts_apart(m_lease), m_backoff.next());
 }
 
 inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
@@ -224,7 +227,7 @@ inline void Heartbeat::Member::take_look(const Reply& reply) {
 }
 
 /// `when`: the beat was sent. Its member may have left. Throws when the connection is of no use.
-inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
+inline void Heartbeat::take(int number, LeaseClock::time_point when, const Reply& reply) {
     if (number > m_beats) {
         const Link::Lock lock(*m_link->mutex());
         for (Member& member : m_members) {
@@ -247,7 +250,8 @@ inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
     }
 }
 
-inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const Node& server) {
+inline void Heartbeat::Member::take(LeaseClock::time_point when, const Reply& reply,
+                                    const Node& server) {
     take_back_beat();
     if (!reply.is(Reply::Type::integer)) {
         const bool current =
@@ -255,7 +259,7 @@ inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const No
         if (current && m_lane.among_others() && is_astray(reply.text)) {
             m_lane.stray(reply.text, server);
         }
-        repeat(Clock::now());
+        repeat();
         return;
     }
     m_backoff.reset();
@@ -336,11 +340,14 @@ inline bool Heartbeat::retire() {
 }
 
 inline TimePoint Heartbeat::next_beat() {
-    TimePoint next = TimePoint::max();
+    if (m_members.empty()) {
+        return TimePoint::max();
+    }
+    LeaseClock::time_point next = LeaseClock::time_point::max();
     for (const Member& member : m_members) {
         next = std::min(next, member.m_due);
     }
-    return next;
+    return Clock::now() + (next - LeaseClock::now());
 }
 
 /// Delivers the events of one lane, if there are any. The lock is then released meanwhile.

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
@@ -161,8 +162,12 @@ class Lane final : private LinkMember {
     [[nodiscard]] bool ready() const noexcept {
         return m_mirror.can_send() && m_hold.over() && m_link->ready();
     }
-    /// Sends the due acks and asks for up to `most` messages.
+    /// Sends the due acks and asks for up to `most` messages. Has the heartbeat beat at once when
+    /// the lease is over: the host was asleep.
     void fetch(int most) {
+        if (LeaseClock::now() >= m_lease_from + m_mirror.lease()) {
+            ask_attention();
+        }
         send([&](std::string& out) { m_mirror.send_settle(out, most); });
     }
     /// Asks for a suspect, if one could fit beside those that the process holds.
@@ -214,9 +219,11 @@ class Lane final : private LinkMember {
 
     // The lease.
 
-    void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
+    void confirm_lease(LeaseClock::time_point asked) noexcept {
+        m_lease_from = std::max(m_lease_from, asked);
+    }
     /// When the lease that Redis last confirmed began. Counts from the request, so never too late.
-    [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
+    [[nodiscard]] LeaseClock::time_point lease_from() const noexcept { return m_lease_from; }
 
     // Events.
 
@@ -264,7 +271,7 @@ class Lane final : private LinkMember {
   private:
     // Without `inline` here, the first of these would have every file that includes this emit them
     // all with what they call, whether it uses a consumer or not.
-    inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
+    inline Verdict on_reply(Purpose purpose, Reply&& reply) override;
     [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_connected(std::string_view repair) noexcept override;
@@ -290,8 +297,8 @@ class Lane final : private LinkMember {
         return m_mirror.has_late_fetch() && !m_sought && m_waiter.id != 0 &&
                !m_link->elsewhere(m_waiter.server);
     }
-    Verdict apply(Purpose purpose, Reply&& reply, TimePoint sent);
-    [[gnu::cold]] void on_registered(TimePoint asked);
+    Verdict apply(Purpose purpose, Reply&& reply);
+    [[gnu::cold]] void on_registered();
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
     void wake_own() noexcept;
@@ -333,7 +340,8 @@ class Lane final : private LinkMember {
     RedisClient m_waiter;
     bool m_sought = false; ///< in this recovery Redis has said whether it has the waiter
     std::atomic<std::uint64_t> m_recoveries{0};
-    TimePoint m_lease_from{};
+    LeaseClock::time_point m_lease_from{};
+    LeaseClock::time_point m_lease_asked{}; ///< when START or ADOPT was last composed
     TimePoint m_limit = TimePoint::max();
     std::exception_ptr m_refusal;
     std::string m_failure; ///< the queue's last; while the link is down, the link's is newer

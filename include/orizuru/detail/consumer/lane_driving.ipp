@@ -156,6 +156,9 @@ inline void Lane::advance() {
         return;
     }
     const auto compose = [this](Purpose purpose, auto send) {
+        if (purpose != Purpose::chain) {
+            m_lease_asked = LeaseClock::now();
+        }
         m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*send)(out); });
     };
     if (m_mirror.state() == Mirror::State::unregistered &&

@@ -9,8 +9,8 @@
 
 namespace orizuru::detail {
 
-inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
-    Verdict verdict = apply(purpose, std::move(reply), sent);
+inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
+    Verdict verdict = apply(purpose, std::move(reply));
     if (m_link->among_others() && is_astray(verdict.reason)) {
         stray(verdict.reason, m_link->server());
         verdict.remedy = Remedy::recover; // the link itself is well
@@ -33,7 +33,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     return verdict;
 }
 
-inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
+inline Verdict Lane::apply(Purpose purpose, Reply&& reply) {
     if (purpose == Purpose::chain) {
         return m_mirror.on_reply(std::move(reply));
     }
@@ -48,7 +48,7 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
     Verdict verdict =
         purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
     if (running()) {
-        on_registered(sent);
+        on_registered();
     }
     if (const auto recovered = m_mirror.take_recovered()) {
         after_recovery(*recovered);
@@ -56,11 +56,11 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
     return verdict;
 }
 
-inline void Lane::on_registered(TimePoint asked) {
+inline void Lane::on_registered() {
     if (m_link->among_others()) {
         EndpointParts::of(m_endpoint).place->set(m_link->server());
     }
-    confirm_lease(asked);
+    confirm_lease(m_lease_asked);
     forget_refusal();
     wake_own(); // a thread that polls may go on
 }

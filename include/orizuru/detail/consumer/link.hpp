@@ -326,7 +326,7 @@ inline void Link::take(Reply&& reply) {
         return;
     }
     try {
-        const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
+        const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply));
         if (verdict.remedy != Remedy::none) {
             act_on(verdict);
         } else if (owed.purpose == Purpose::chain) {

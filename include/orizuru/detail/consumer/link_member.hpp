@@ -4,7 +4,6 @@
 
 // What a link knows of the queues that share it: each takes the replies to its own requests.
 
-#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/endpoint.hpp>
@@ -28,9 +27,9 @@ class LinkMember : public Linked {
         chain  ///< settles or fetches
     };
 
-    /// Takes the reply to a request that was sent at `sent`. Acts on the verdict as far as it
-    /// concerns the queue, and returns it for the link's part.
-    virtual Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) = 0;
+    /// Takes the reply to a request. Acts on the verdict as far as it concerns the queue, and
+    /// returns it for the link's part.
+    virtual Verdict on_reply(Purpose purpose, Reply&& reply) = 0;
     /// The connection breaks, if there is one: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
     /// No connection can be made, or the connection broke while it was in use.

@@ -6,6 +6,7 @@
 // last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -67,11 +68,10 @@ class Session {
     [[gnu::cold]] std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                                            const std::stop_token& token, TimePoint deadline);
 
-    /// True if no other consumer can have this handed-out message at `now`.
-    [[nodiscard]] bool holds(const DeliveryPtr& message, TimePoint now) {
-        const Lock lock(m_lane);
-        return message->state != Delivery::State::lost &&
-               now < m_lane.lease_from() + m_options.lease;
+    /// True if no other consumer can have this handed-out message.
+    [[nodiscard]] bool holds(const DeliveryPtr& message) {
+        const Lock lock(m_lane); // before the clock: this may wait
+        return message->state != Delivery::State::lost && LeaseClock::now() < lease_end();
     }
 
     void note_suspects() noexcept {
@@ -125,8 +125,11 @@ class Session {
 
     [[gnu::cold]] void end(Lock& lock);
 
+    [[nodiscard]] LeaseClock::time_point lease_end() const noexcept {
+        return m_lane.lease_from() + m_options.lease;
+    }
     [[nodiscard]] TimePoint patience(TimePoint since) const {
-        const TimePoint own = std::max(m_lane.lease_from() + m_options.lease,
+        const TimePoint own = std::max(Clock::now() + (lease_end() - LeaseClock::now()),
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }
@@ -190,12 +193,16 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
       m_lane(
           std::move(link),
           [&] {
-              return Mirror(keys, m_options.lease,
-                            [label = m_options.name, lease = m_options.lease] {
-                                Identity identity = make_identity(label);
-                                identity.nonce.append("l").append(Digits(lease.count()));
-                                return identity;
-                            });
+              return Mirror(
+                  keys, m_options.lease,
+                  [label = m_options.name, lease = m_options.lease, at_once = share.at_once] {
+                      Identity identity = make_identity(label);
+                      identity.nonce.append("l").append(Digits(lease.count()));
+                      if (at_once > 0) {
+                          identity.nonce.append("n").append(Digits(at_once));
+                      }
+                      return identity;
+                  });
           },
           EventQueue(keys.source(), m_options.on_event)),
       m_fetcher(m_lane, m_options, std::move(share)) {}

@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -124,6 +125,7 @@ inline std::shared_ptr<Trial> Trials::ask(const std::shared_ptr<Trials>& trials,
 struct TrialShare {
     std::shared_ptr<Trials> trials = std::make_shared<Trials>();
     TrialLimits limits = {};
+    std::int64_t at_once = 0; ///< how many messages the consumer handles at once; 0: not known
 };
 
 } // namespace orizuru::detail

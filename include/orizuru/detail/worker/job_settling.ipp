@@ -116,7 +116,7 @@ ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
         m_step = &JobSettling::release;
         return ack();
     }
-    if (m_job.lease_valid_at(now)) {
+    if (m_job.lease_valid()) {
         return true;
     }
     // Redis knows whether another worker has the job. If not, it is served next.
