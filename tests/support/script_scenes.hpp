@@ -202,14 +202,14 @@ inline void Scenes::collector() {
                                      {m_keys.suspects(), ""},
                                      {m_keys.suspects_asked(), ""}};
     const auto with_grace = [](Words arguments, const std::string& grace,
-                               const std::string& apart = "0") {
-        for (const std::string& more : Words{grace, "0", "1", "5", "86400000", apart}) {
+                               const std::string& takers = "0") {
+        for (const std::string& more : Words{grace, "0", "1", "5", "86400000", "60000", takers}) {
             arguments.push_back(more);
         }
         return arguments;
     };
     add("reap", "and put apart", m_held, keys,
-        with_grace({"id", "60000", "3", "1000", "0", "2"}, "0", "60000"));
+        with_grace({"id", "60000", "3", "1000", "0", "2"}, "0", "1"));
     add("return suspects", "", {{"RPUSH", m_keys.suspects(), "a", "b"}},
         {{m_keys.suspects(), "list"}, m_source, {m_keys.suspects_asked(), ""}}, {});
     add("reap", "", m_held, keys, with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
@@ -260,6 +260,11 @@ inline void Scenes::schedule() {
         by_guard("schedule by a guard", delay, {}, keys, {"after", delay});
         by_guard("schedule by a guard", delay + ", another payload", {}, keys,
                  {"after", delay, "x"});
+        std::vector<SceneKey> charging = keys;
+        charging.push_back({m_keys.recoveries(), ""});
+        by_guard("schedule by a guard", delay + ", charging a death",
+                 {{"HSET", m_keys.recoveries(), "job id", "1"}}, charging,
+                 {"after", delay, "x", "job id", "1"});
         std::vector<SceneKey> with_lock = keys;
         with_lock.push_back({m_keys.unique("u"), "string"});
         for (const std::string ttl : {"0", "60000"}) {

@@ -19,6 +19,7 @@
 #include <orizuru/message_guard.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -92,6 +93,7 @@ struct FailedTry {
     RetryDecision::Action action = RetryDecision::Action::by_policy;
     bool last = false; ///< whatever the policy says
     int crashes = 0;
+    std::uint64_t recoveries = 0; ///< of the job in all, where `crashes` are those not yet charged
     const JobAttributes* attributes = nullptr; ///< of the next try; null: as they are
     std::optional<JobTime> now = {};           ///< empty: by the host's clock
 };

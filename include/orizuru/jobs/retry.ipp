@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
@@ -21,10 +22,14 @@
 
 namespace orizuru::detail {
 
+/// `queue`: empty for the one that the message came from.
+inline std::vector<std::string> keys_to_schedule(const GuardCore& guard, const std::string& queue) {
+    return schedule_keys(queue.empty() ? guard.keys() : Keys(queue));
+}
+
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
-    return guard.put_off(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
-                         std::move(due));
+    return guard.put_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due));
 }
 
 /// The next attempt in bytes, without the reason when that makes it too large; empty when it still
@@ -118,13 +123,20 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
         if (failed.attributes != nullptr) {
             next.attributes = *failed.attributes;
         }
+        const std::string counted = recovery_field(next.id);
         std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
         if (body.empty()) {
             return bury(guard, failed.reason, "; too large to be tried again");
         }
+        std::vector<std::string> keys = keys_to_schedule(guard, policy.retry_queue);
         std::vector<std::string> due = due_after(*delay);
         due.push_back(std::move(body));
-        const bool done = put_off(guard, policy.retry_queue, std::move(due));
+        if (failed.crashes > 0 && failed.recoveries > 0) {
+            keys.push_back(guard.keys().recoveries());
+            due.push_back(counted);
+            due.push_back(std::to_string(failed.recoveries));
+        }
+        const bool done = guard.put_off(schedule_body(), std::move(keys), std::move(due));
         return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
     }
     const bool exhausted = action == RetryDecision::Action::by_policy;

@@ -20,7 +20,9 @@
 
 namespace orizuru::detail {
 
-/// For a settlement: `payload` is the message that is settled.
+/// For a settlement: `payload` is the message that is settled. KEYS[5], if there is one, is
+/// Keys::recoveries(): the same step notes there that as many recoveries as ARGV[5] says of the
+/// field ARGV[4] are counted as attempts of what replaces the message.
 [[nodiscard]] Script schedule_body();
 /// For a producer: refused when Redis' memory is full.
 [[nodiscard]] std::string_view schedule_script();

@@ -13,7 +13,15 @@
 namespace orizuru::detail {
 
 ORIZURU_INLINE Script schedule_body() {
-    static constexpr auto text = settling_script(schedule_source);
+    static constexpr auto text =
+        settling_script("local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
+end
+local refused = schedule(KEYS, {ARGV[1], ARGV[2], ARGV[3]}, payload)
+if refused then return refused end
+if KEYS[5] and redis.pcall('HEXISTS', KEYS[5], ARGV[4]) == 1 then
+    redis.pcall('HSET', KEYS[5], 'charged ' .. ARGV[4], ARGV[5])
+end
+)lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
 }

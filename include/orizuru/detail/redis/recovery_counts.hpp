@@ -7,7 +7,10 @@
 
 #include <orizuru/detail/base/joined.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -24,6 +27,16 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 [[nodiscard]] inline std::string charged_field(std::string_view job_id) {
     return joined({"charged job ", job_id});
 }
+
+struct JobRecoveries {
+    std::uint64_t all = 0;
+    std::uint64_t charged = 0; ///< counted as attempts
+
+    [[nodiscard]] int fresh() const noexcept {
+        constexpr std::uint64_t most = std::numeric_limits<int>::max();
+        return static_cast<int>(std::min(all - std::min(all, charged), most));
+    }
+};
 
 /// The Lua function recovery_field(message): that of a job's envelope (job.hpp), whose bytes change
 /// with each attempt; for other messages the SHA-1 of their bytes.

@@ -19,10 +19,8 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -56,11 +54,10 @@ class JobQueries {
         return extended;
     }
 
-    /// Returns how often the job was blamed for the death of a worker since the last call, which
-    /// may have been another worker's. Redis: HGET, O(1); where there is something to return, HGET
-    /// and HSET more. Without the right to HSET it returns all each time.
-    [[nodiscard]] int charge_recoveries(const Keys& keys, std::string_view job_id) {
-        std::uint64_t fresh = 0;
+    /// How often the job was blamed for the death of a worker. Redis: HGET, O(1); one more where it
+    /// was.
+    [[nodiscard]] JobRecoveries recoveries(const Keys& keys, std::string_view job_id) {
+        JobRecoveries recoveries;
         in_turn(keys, [&](Connection& connection) {
             const std::string key = keys.recoveries();
             const auto count = [&](const std::string& field) -> std::uint64_t {
@@ -71,24 +68,12 @@ class JobQueries {
                 }
                 return number.value_or(0);
             };
-            const std::uint64_t all = count(recovery_field(job_id));
-            if (all == 0) {
-                return;
-            }
-            const std::uint64_t charged = count(charged_field(job_id));
-            fresh = all - std::min(all, charged);
-            if (fresh > 0) {
-                try {
-                    connection.command(key, "HSET", key, charged_field(job_id), all);
-                } catch (const ReplyError& error) {
-                    if (error.code() != "NOPERM") {
-                        throw;
-                    }
-                }
+            recoveries.all = count(recovery_field(job_id));
+            if (recoveries.all > 0) {
+                recoveries.charged = count(charged_field(job_id));
             }
         });
-        constexpr std::uint64_t most = std::numeric_limits<int>::max();
-        return static_cast<int>(std::min(fresh, most));
+        return recoveries;
     }
 
   private:

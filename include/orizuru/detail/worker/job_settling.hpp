@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -107,8 +108,8 @@ class JobSettling {
     ServedQueue& m_queue;
     JobRun& m_job;
     const KindOptions& m_kind;
-    std::string m_failure;        ///< why the attempt failed
-    std::optional<int> m_crashes; ///< attempts that ended with the process, once Redis was asked
+    std::string m_failure;                     ///< why the attempt failed
+    std::optional<JobRecoveries> m_recoveries; ///< once Redis was asked
     std::exception_ptr m_error;
     RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;

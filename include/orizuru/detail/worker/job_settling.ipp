@@ -301,8 +301,8 @@ ORIZURU_INLINE void JobSettling::fail() {
     }
     // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
     try {
-        if (!m_crashes) {
-            m_crashes = m_queue.charge_recoveries(m_job.id());
+        if (!m_recoveries) {
+            m_recoveries = m_queue.recoveries(m_job.id());
         }
     } catch (const Error& error) {
         postpone(error.what());
@@ -315,7 +315,8 @@ ORIZURU_INLINE void JobSettling::fail() {
                            .error = m_error,
                            .action = m_action,
                            .last = m_for_good,
-                           .crashes = *m_crashes,
+                           .crashes = m_recoveries->fresh(),
+                           .recoveries = m_recoveries->all,
                            .attributes =
                                m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr,
                            .now = m_queue.now()};

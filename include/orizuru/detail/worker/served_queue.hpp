@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -129,8 +130,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
                                  std::string_view note) override;
     ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
-    /// See JobQueries::charge_recoveries.
-    [[nodiscard]] int charge_recoveries(std::string_view job_id);
+    /// See JobQueries::recoveries.
+    [[nodiscard]] JobRecoveries recoveries(std::string_view job_id);
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }

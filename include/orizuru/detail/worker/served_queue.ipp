@@ -33,8 +33,8 @@ ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::
            m_shared->queries->extend_lock(m_keys, {job.id, job.unique_id, job.unique_queue}, ttl);
 }
 
-ORIZURU_INLINE int ServedQueue::charge_recoveries(std::string_view job_id) {
-    return m_shared->queries->charge_recoveries(m_keys, job_id);
+ORIZURU_INLINE JobRecoveries ServedQueue::recoveries(std::string_view job_id) {
+    return m_shared->queries->recoveries(m_keys, job_id);
 }
 
 } // namespace orizuru::detail
