@@ -36,13 +36,14 @@ struct GarbageCollectorOptions {
     std::function<void(const Event&)> on_event = write_event;
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed
-    /// it. They then are suspects and wait apart (Keys::suspects), if a living consumer can take
-    /// them: any but those of 0.1.0. A Worker holds at most n^(1 - c/3) suspects at a time, where
-    /// one of them was blamed c times and none oftener; another consumer holds one. So the next
-    /// deaths leave only the killer. An ack ends a suspect's count. Suspects that no consumer asks
-    /// for within 10 minutes, or its lease, go back to the source. Equal messages share a count,
-    /// which a death raises once, and so do attempts of a job. Collectors of one queue should
-    /// agree: they count together.
+    /// it. A Worker tells its own n in Redis, which counts instead. Several that are blamed are
+    /// suspects and wait apart (Keys::suspects), if the consumers that live can take them, or the
+    /// dead one could where none lives: any but those of 0.1.0. A Worker holds at most
+    /// n^(1 - c/3) suspects at a time, where one of them was blamed c times and none oftener;
+    /// another consumer holds one. So the next deaths leave only the killer. An ack ends a
+    /// suspect's count. Suspects that no consumer asks for within 10 minutes, or its lease, go back
+    /// to the source once one lives. Equal messages share a count, which a death raises once, and
+    /// so do attempts of a job. Collectors of one queue should agree: they count together.
     std::int64_t blamed = 1;
 };
 

@@ -2,9 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A storm of jobs that kill the worker that runs them, one after the other, among many that do not,
-// over 3 workers with 7 threads each; Redis takes no writes at times. A killer comes when nobody
-// is suspected any more. Then all is calm, and everything must be finished: the killers are buried
-// after four deaths each and nobody else is, and no job has begun twice unless its worker died.
+// over 3 workers with 4, 7 and 10 threads; Redis takes no writes at times. A killer comes when
+// nobody is suspected any more. Then all is calm, and everything must be finished: the killers are
+// buried after four deaths each and nobody else is, and no job has begun twice unless its worker
+// died.
 //
 // usage: killer_storm [--seed N] [--size DEATHS] [--outages LEAST]
 
@@ -50,8 +51,7 @@ bool kills(const std::string& job) { return job.starts_with("killer"); }
 /// Runs in the child.
 int do_killed_work(const Work& work) {
     orizuru::WorkerOptions options{.name = work.role,
-                                   .concurrency =
-                                       7, // of all: collectors have to agree whom a death blames
+                                   .concurrency = 4 + 3 * static_cast<int>(work.index % 3),
                                    .recheck = 50ms,
                                    .collect_interval = storm_pass,
                                    .on_event = {}};

@@ -99,8 +99,7 @@ struct QueueOptions {
     /// worker never fails, so this bounds it, and not `retry.max_attempts`. All that a dead worker
     /// ran is blamed, and then waits apart: with n threads, a worker holds at most n^(1 - c/3) such
     /// jobs at a time, by the one that was blamed most often, c times. So those that a killer takes
-    /// along are not buried with it, if all workers of the queue have as many threads and one of
-    /// them lives, or has started again, when the dead one is found.
+    /// along are not buried with it.
     int max_recoveries = 3;
     /// How many entries the dead list keeps, and for how long.
     DeadLimits dead = {};
@@ -136,7 +135,7 @@ struct WorkerOptions {
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
     /// How often a collector looks for the jobs of dead workers. The workers of a queue take turns
     /// at it (garbage_collector.hpp; GarbageCollectorOptions::grace is 10 s). Empty = a
-    /// collector runs elsewhere; set its `blamed` to the concurrency.
+    /// collector runs elsewhere.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};

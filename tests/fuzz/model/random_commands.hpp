@@ -301,7 +301,7 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
                      std::to_string(m_chance.below(3) + 1),
                      // By a single collect(), whose keys live long: real time passes in Redis.
                      m_chance.happens(0.3) ? "600000" : "0", "0", "0", "600000", "86400000",
-                     m_chance.happens(0.5) ? "600000" : "0"});
+                     "600000", m_chance.happens(0.5) ? "1" : "0"});
     default:
         return call(detail::refill_script.source(), {m_keys.unack(), m_keys.source()},
                     {small(1, 3)});

@@ -271,7 +271,8 @@ inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisM
                                                   "1",
                                                   "0",
                                                   "86400000",
-                                                  m_blamed == Blamed::wait_apart ? "600000" : "0"}),
+                                                  "600000",
+                                                  m_blamed == Blamed::wait_apart ? "1" : "0"}),
             consumers != model.data().end() &&
                 std::get<RedisModel::Set>(consumers->second.data).contains(id)};
 }

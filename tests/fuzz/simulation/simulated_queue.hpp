@@ -156,7 +156,8 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
                                            "1",
                                            "0",
                                            "86400000",
-                                           suspects_wait() ? "600000" : "0"});
+                                           "600000",
+                                           suspects_wait() ? "1" : "0"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);

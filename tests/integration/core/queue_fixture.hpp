@@ -198,9 +198,11 @@ struct QueueFixture {
         REQUIRE(is_header(text));
         return std::stoi(text.substr(text.rfind(':') + 1));
     }
-    /// "orz:", 16 hexadecimal digits, "l", the lease, ":", a number; in 0.1.0 without the lease.
+    /// "orz:", 16 hexadecimal digits, "l", the lease, of a worker "n" and how many it handles at
+    /// once, ":", a number; in 0.1.0 without lease and "n".
     static bool is_header(const std::string& text) {
-        static const std::regex shape("orz:[0-9a-f]{16}(l[1-9][0-9]*)?:(0|[1-9][0-9]*)");
+        static const std::regex shape(
+            "orz:[0-9a-f]{16}(l[1-9][0-9]*(n[1-9][0-9]*)?)?:(0|[1-9][0-9]*)");
         return std::regex_match(text, shape);
     }
 

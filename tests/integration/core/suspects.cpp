@@ -136,6 +136,34 @@ TEST_CASE_FIXTURE(Suspects, "where no living consumer knows of them all go back 
     CHECK(waiting() == Texts{"a", "b"});
 }
 
+TEST_CASE_FIXTURE(Suspects, "where nobody lives they wait apart for the next consumer, if the dead "
+                            "one knew of them") {
+    add_dead_consumer("dead", {"a", "b"}, header);
+    CHECK(collector.collect() == Collected{.reclaimed = 2, .consumers = 1, .suspects = 2});
+    CHECK(apart() == Texts{"a", "b"});
+    CHECK(waiting().empty());
+    redis.del(asked);
+    CHECK(collector.collect() == Collected{});
+    CHECK(apart() == Texts{"a", "b"});
+}
+
+TEST_CASE_FIXTURE(Suspects, "a consumer that tells how many it handles at once is blamed for as "
+                            "many, whatever its collector says") {
+    add_taker();
+    GarbageCollector one(uri, "q", {.grace = 0ms, .on_event = diary.pen()});
+    GarbageCollector* by = &collector;
+    SUBCASE("which blames all") {}
+    SUBCASE("which blames one") { by = &one; }
+    add_dead_consumer("dead", {"a", "b", "c"}, "orz:0123456789abcdefl30000n2:7");
+    CHECK(by->collect() == Collected{.reclaimed = 3, .consumers = 1, .suspects = 2});
+    CHECK(apart() == Texts{"a", "b"});
+    CHECK(waiting() == Texts{"c"});
+    add_dead_consumer("alone", {"d", "e"}, "orz:0123456789abcdefl30000n1:7");
+    CHECK(by->collect() == Collected{.reclaimed = 2, .consumers = 1});
+    CHECK(count_of("d") == "1");
+    CHECK(count_of("e").empty());
+}
+
 TEST_CASE_FIXTURE(Suspects,
                   "a key of another type in their place is named, and the messages go back "
                   "to the source") {

@@ -310,7 +310,11 @@ TEST_CASE_FIXTURE(Fixture,
     REQUIRE(gate.reached());
     forget_heartbeat(only_id());
     REQUIRE(collector.collect().reclaimed == lost.size());
-    redis.command({"RENAME", "q", "elsewhere"}); // others have them
+    for (const std::string list : {"orizuru:{q}:suspects", "q"}) { // others have them
+        while (redis.llen(list) > 0) {
+            redis.command({"LMOVE", list, "elsewhere", "RIGHT", "LEFT"});
+        }
+    }
     gate.open();
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::lost) > 0; }));
     push_jobs({"x", "y", "z"});

@@ -210,7 +210,8 @@ struct SettlingWorker : WithWorker {
             collector.collect();
             return own.command({"SCARD", "orizuru:{q}:consumers"}).integer == 0;
         }));
-        const auto left = own.llen("q") + own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer;
+        const auto left = own.llen("q") + own.llen("orizuru:{q}:suspects") +
+                          own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer;
         CHECK(left <= jobs);
         CHECK(left >= jobs - settled_at_most);
         CHECK(own.llen("orizuru:{q}:unack") == 0);

@@ -7,6 +7,7 @@
 #include "integration/worker/worker_fixture.hpp"
 
 #include <orizuru/detail/mirror/trial.hpp>
+#include <orizuru/garbage_collector.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/handle_batch.hpp>
 
@@ -18,6 +19,7 @@
 #include <csignal>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -28,6 +30,7 @@ namespace worker_suspects_test {
 
 using namespace std::chrono_literals;
 using orizuru::BatchOptions;
+using orizuru::GarbageCollector;
 using orizuru::Guarantee;
 using orizuru::Job;
 using orizuru::JobBatch;
@@ -41,6 +44,7 @@ using orizuru::WorkerOptions;
 using orizuru::detail::TrialLimits;
 using orizuru::test::Answer;
 using orizuru::test::Child;
+using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::Record;
@@ -64,6 +68,8 @@ struct Fixture : WorkerFixture {
         }
         redis.command({"SET", suspects(queue) + ":asked", "", "PX", "600000"});
     }
+    /// In this order: a suspect that is taken meanwhile is seen in a list of those that hold jobs.
+    bool none_apart_or_left() { return redis.llen(suspects()) == 0 && nothing_left(); }
     /// With a lease of 300 ms: each beat, after 100 ms, tells that suspects wait.
     static QueueOptions short_lease() { return {.lease = 300ms}; }
 };
@@ -73,8 +79,10 @@ struct Fixture : WorkerFixture {
 TEST_CASE_FIXTURE(Fixture, "a job that kills its worker is buried alone, and each job beside it is "
                            "begun four times at most") {
     bool batches = false;
+    bool collects = true;
     SUBCASE("jobs come one by one") {}
     SUBCASE("jobs come in batches") { batches = true; }
+    SUBCASE("a collector runs elsewhere") { collects = false; }
     Texts innocent;
     for (int i = 1; i <= 9; ++i) {
         innocent.push_back("innocent " + std::to_string(i));
@@ -92,7 +100,8 @@ TEST_CASE_FIXTURE(Fixture, "a job that kills its worker is buried alone, and eac
     };
     const auto live = [&] {
         WorkerOptions chosen = options(batches ? 2 : 10);
-        chosen.collect_interval = 100ms;
+        chosen.collect_interval =
+            collects ? std::optional<std::chrono::milliseconds>(100ms) : std::nullopt;
         Worker worker(uri, chosen);
         if (batches) {
             worker.handle_batch<Raw>(
@@ -121,7 +130,8 @@ TEST_CASE_FIXTURE(Fixture, "a job that kills its worker is buried alone, and eac
         RedisClient client(server().uri());
         return eventually([&] {
             return client.llen("orizuru:{q}:dead") > 0 && client.llen("q") == 0 &&
-                   client.llen(suspects()) == 0 && worker.running().empty();
+                   client.llen(suspects()) == 0 &&
+                   client.command({"HLEN", "orizuru:{q}:recoveries"}).integer == 0;
         })
                    ? 0
                    : 1;
@@ -132,6 +142,10 @@ TEST_CASE_FIXTURE(Fixture, "a job that kills its worker is buried alone, and eac
         Child child(live);
         status = child.status();
         deaths += status == -1 ? 1 : 0;
+        if (!collects && status == -1) { // while no worker lives
+            GarbageCollector collector(uri, "q", {.grace = 0ms, .on_event = {}});
+            REQUIRE(eventually([&] { return collector.collect().consumers == 1; }));
+        }
     }
     CHECK(status == 0);
     CHECK(deaths == 4);
@@ -190,7 +204,7 @@ TEST_CASE_FIXTURE(Fixture, "so many suspects run beside any number of other jobs
     CHECK(gate.arrived() == expected.at_once + 2);
     CHECK(redis.llen(suspects()) == 6 - expected.at_once);
     gate.open();
-    CHECK(eventually([&] { return nothing_left() && redis.llen(suspects()) == 0; }));
+    CHECK(eventually([&] { return none_apart_or_left(); }));
     CHECK(redis.command({"HLEN", recoveries}).integer == 0);
 }
 
@@ -234,13 +248,35 @@ TEST_CASE_FIXTURE(Fixture, "a suspect of a batch handler is a batch of one") {
     suspect({"1", "2", "3"}, 1);
     push_jobs({"a", "b", "c"});
     const Running running(worker);
-    CHECK(eventually([&] { return nothing_left() && redis.llen(suspects()) == 0; }));
+    CHECK(eventually([&] { return none_apart_or_left(); }));
     for (const Texts& batch : batches.all()) {
         const bool suspected = std::ranges::any_of(
             batch, [](const std::string& job) { return job.find_first_of("123") == 0; });
         CHECK((!suspected || batch.size() == 1));
     }
     CHECK(eventually([this] { return redis.command({"HLEN", recoveries}).integer == 0; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a worker tells in its list how many jobs it runs at once") {
+    Worker worker(uri, options(8));
+    const auto ignore = [](const Raw&) {};
+    worker.handle<Raw>("q", ignore, short_lease());
+    QueueOptions few = short_lease();
+    few.concurrency = 3;
+    worker.handle<Raw>("few", ignore, few);
+    worker.handle_batch<Raw>(
+        "many", [](const JobBatch<Raw>&) {}, {.size = 5}, short_lease());
+    const Running running(worker);
+    const auto tells = [this](const std::string& queue, const std::string& what) {
+        return eventually([&] {
+            const Answer keys = redis.command({"KEYS", "orizuru:{" + queue + "}:processing:*"});
+            return keys.elements.size() == 1 &&
+                   contains(redis.lrange(keys.elements[0].text, -1, -1).at(0), what);
+        });
+    };
+    CHECK(tells("q", "l300n8:"));
+    CHECK(tells("few", "l300n3:"));
+    CHECK(tells("many", "l300n40:"));
 }
 
 // ---- What becomes of them
@@ -284,6 +320,31 @@ TEST_CASE_FIXTURE(Fixture,
     redis.lpush("q", {bytes_of(job)});
     REQUIRE(eventually([this] { return put_off().size() == 1; }));
     CHECK(put_off().front().attempt == 6);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a death is charged as an attempt by the step that puts the next attempt off") {
+    QueueOptions elsewhere = much_later();
+    elsewhere.retry.retry_queue = "elsewhere";
+    redis.set("elsewhere", "no list");
+    const Job<Raw> job = make_job(Raw{"1"});
+    redis.command({"HSET", recoveries, "job " + job.id, "1"});
+    redis.lpush("q", {bytes_of(job)});
+    const auto fails = [](const Raw&) { throw std::runtime_error("no"); };
+    {
+        Worker worker(uri, options());
+        worker.handle<Raw>("q", fails, elsewhere);
+        const Running running(worker);
+        REQUIRE(eventually([this] { return diary.count(WorkerEventKind::unsettled) > 0; }));
+    }
+    CHECK(redis.command({"HLEN", recoveries}).integer == 1);
+    redis.del("elsewhere");
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fails, elsewhere);
+    const Running running(worker);
+    REQUIRE(eventually([this] { return put_off("elsewhere").size() == 1; }));
+    CHECK(put_off("elsewhere").front().attempt == 3);
+    CHECK(redis.command({"HGET", recoveries, "charged job " + job.id}).text == "1");
 }
 
 } // namespace worker_suspects_test

@@ -24,7 +24,7 @@ namespace orizuru::detail {
 struct Identity {
     std::string id; ///< public: label:host:pid:random
     /// Private, so that no producer can push a text that reads as a header. A consumer's ends with
-    /// its lease in ms: "…l30000".
+    /// its lease in ms, and how many messages it handles at once if it knows that: "…l30000n10".
     std::string nonce;
 
     [[nodiscard]] std::string header_prefix() const { return joined({"orz:", nonce, ":"}); }

@@ -37,6 +37,15 @@ return 1
 )lua");
 inline constinit const CachedScript visit_script(visit_text);
 
+/// The Lua function told(header): what a consumer says of itself there (Identity::nonce), its lease
+/// (ms) and how many messages it handles at once; nil for what it does not say.
+inline constexpr char told_function[] = R"lua(
+local function told(header)
+    local lease, jobs = string.match(header or '', '^orz:%x+l(%d+)n?(%d*):%d+$')
+    return tonumber(lease), tonumber(jobs)
+end
+)lua";
+
 /// Whether a missing heartbeat counts yet: the function look(list, writes, options) returns 0, or
 /// how long Redis still has to take writes and for how long the series goes on by itself (ms).
 ///
@@ -53,7 +62,7 @@ inline constinit const CachedScript visit_script(visit_text);
 inline constexpr char look_function[] = R"lua(
 local function look(list, writes, options)
     local grace, allowance, stays = tonumber(options[1]), tonumber(options[2]), options[3] == '1'
-    local lease = tonumber(string.match(list[1] or '', '^orz:%x+l(%d+):%d+$'))
+    local lease = told(list[1])
     local gap = lease and gap_of(lease) or 2000
     local need = lease and math.max(math.floor(lease / 2), math.min(lease, allowance)) or grace
     if no_series(writes) then return math.max(0, need - options[4]), gap end
@@ -82,20 +91,23 @@ end
 
 /// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
 /// it, if its heartbeat has been missing long enough. Blames the oldest messages for the death, as
-/// many as ARGV says. Counts the death for each of them, and moves those with more than the most
-/// recoveries to the dead list; the others of them go behind the suspects that wait apart, if
-/// consumers are to take them from there and the user may write to it. Equal blamed messages count
-/// once and move together; an equal message that is not blamed is requeued. If the dead list is
-/// over its limit then, the oldest entries go, up to 1000 more than are buried, and the locks of
-/// unique jobs among them; all stay where one of these locks cannot be read and deleted: messages
-/// do not wait for that.
+/// many as the consumer handled at once; where its header does not say that, as many as ARGV says.
+/// Counts the death for each of them, and moves those with more than the most recoveries to the
+/// dead list. Where more than one is blamed, the others of them go behind the suspects that wait
+/// apart, if a consumer can take them from there and the user may write to it. Equal blamed
+/// messages count once and move together; an equal message that is not blamed is requeued. If the
+/// dead list is over its limit then, the oldest entries go, up to 1000 more than are buried, and
+/// the locks of unique jobs among them; all stay where one of these locks cannot be read and
+/// deleted: messages do not wait for that.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes, suspects,
 ///   suspects:asked
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
 ///   how many are blamed; grace, allowance (ms), '1' if the collector stays, for how long it has
 ///   been connected (ms), the gap of a mark (ms); for how long suspects wait apart, or for a lease,
-///   until somebody asks for them (ms), or 0. With a grace of 0 a missing heartbeat is enough.
+///   until somebody asks for them (ms); '1' if a living consumer can take them, '0' if none can, ''
+///   if none lives: then the next one is taken to be as the dead one. With a grace of 0 a missing
+///   heartbeat is enough.
 /// Returns {-1} alive | {-2} fenced already | {-3, ms, ms} not yet: how long Redis must go on to
 ///   take writes, and within which time the next must come | {moved, of these apart, buried,
 ///   payload of each buried message, oldest first, payload and recoveries of each apart} |
@@ -104,7 +116,7 @@ end
 inline constexpr auto reap_text =
     moving_script(take_headers_function, dead_entry_function, read_entry_function,
                   own_locks_function, oldest_locks_function, dead_job_function,
-                  recovery_field_function, series_functions, look_function, R"lua(
+                  recovery_field_function, series_functions, told_function, look_function, R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead, writes, suspects, asked =
     unpack(KEYS)
 local refused = refusal({}, {
@@ -130,9 +142,11 @@ if tonumber(ARGV[7]) > 0 then
     if wait > 0 then return {-3, wait, gap} end
 end
 local held, header = take_headers(redis.call('LRANGE', processing, 0, -1))
-local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
+local lease, jobs = told(header)
+local most, blamed = tonumber(ARGV[3]), jobs or tonumber(ARGV[6])
 local deaths, back, apart, buried = {}, {}, {}, {}
-local suspected = ARGV[12] == '0' and back or apart
+local takers = ARGV[13] == '1' or ARGV[13] == '' and lease
+local suspected = blamed > 1 and takers and apart or back
 if suspected == apart and refusal({{suspects, 'list'}, {asked, 'string'}}, {
         {'LPUSH', suspects, 'x'}, {'SET', asked, '', 'PX', '1'}}) then
     suspected = back
@@ -188,8 +202,7 @@ for i = #apart, 1, -1 do
     outcome[#outcome + 1] = deaths[recovery_field(apart[i])]
 end
 if #apart > 0 then
-    local lease = string.match(header, '^orz:%x+l(%d+):%d+$') or 0
-    redis.call('SET', asked, '', 'PX', string.format('%d', math.max(ARGV[12], lease)))
+    redis.call('SET', asked, '', 'PX', string.format('%d', math.max(ARGV[12], lease or 0)))
 end
 for i = 1, #back, 1000 do
     redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))

@@ -241,8 +241,7 @@ class Passes {
         const CollectorState state{
             .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
             .stays = m_interval.has_value(),
-            // Of one that is blamed alone there is no doubt.
-            .apart = m_options.blamed > 1 && m_takers.any(m_connection, m_keys)};
+            .takers = m_takers.found(m_connection, m_keys)};
         return detail::reap(m_connection, m_keys, m_options, state, id);
     }
     bool search_due(Sweeps sweeps) {

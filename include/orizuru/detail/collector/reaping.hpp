@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,7 +30,7 @@ namespace orizuru::detail {
 struct CollectorState {
     std::chrono::milliseconds allowance; ///< how much of a lease there is time to wait for
     bool stays;                          ///< it asks again by itself
-    bool apart;                          ///< suspects are to wait apart: somebody will take them
+    SuspectTakers::Found takers;         ///< of suspects, among the living consumers
 };
 
 /// What the script says of a consumer.
@@ -69,6 +71,18 @@ struct Absence {
     return true;
 }
 
+[[nodiscard]] inline std::string_view argument_of(SuspectTakers::Found takers) noexcept {
+    switch (takers) {
+    case SuspectTakers::Found::some:
+        return "1";
+    case SuspectTakers::Found::none:
+        return "0";
+    case SuspectTakers::Found::nobody_lives:
+        break;
+    }
+    return "";
+}
+
 /// Redis: a script, O(messages held). Throws as Connection::command.
 inline Absence reap(Connection& connection, const Keys& keys,
                     const GarbageCollectorOptions& options, const CollectorState& state,
@@ -80,7 +94,7 @@ inline Absence reap(Connection& connection, const Keys& keys,
         keys.suspects(), keys.suspects_asked(), id, fence_time.count(), options.max_recoveries,
         recovery_memory.count(), options.dead_limit, options.blamed, options.grace.count(),
         state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connection.connected_at()),
-        mark_gap.count(), state.apart ? suspects_patience.count() : 0);
+        mark_gap.count(), suspects_patience.count(), argument_of(state.takers));
     std::vector<Reply>& parts = reply.elements;
     const bool is_number = !parts.empty() && parts[0].is(Reply::Type::integer);
     if (parts.size() == 1 && is_number && parts[0].integer < 0) {

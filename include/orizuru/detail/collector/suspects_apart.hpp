@@ -26,6 +26,8 @@ namespace orizuru::detail {
 /// Looks at a few of the consumers that have been heard.
 class SuspectTakers {
   public:
+    enum class Found { nobody_lives, none, some };
+
     /// Of those registered, all but the unheard.
     void heard(const std::vector<std::string>& registered,
                const std::vector<std::string>& unheard) {
@@ -36,19 +38,20 @@ class SuspectTakers {
                 m_heard.push_back(id);
             }
         }
-        m_any.reset();
+        m_found.reset();
     }
     [[nodiscard]] bool some_heard() const noexcept { return !m_heard.empty(); }
-    /// True if one of them could take suspects when this was first asked behind `heard`.
+    /// Tells if some of them could take suspects when this was first asked behind `heard`.
     /// Redis: LRANGE of one element for each of up to 32, until one can. Throws as
     /// Connection::command.
-    [[nodiscard]] bool any(Connection& connection, const Keys& keys) {
-        if (!m_any) {
-            m_any = std::ranges::any_of(m_heard, [&](const std::string& id) {
+    [[nodiscard]] Found found(Connection& connection, const Keys& keys) {
+        if (!m_found) {
+            const bool some = std::ranges::any_of(m_heard, [&](const std::string& id) {
                 return is_one(connection, keys.processing(id));
             });
+            m_found = some ? Found::some : some_heard() ? Found::none : Found::nobody_lives;
         }
-        return *m_any;
+        return *m_found;
     }
 
   private:
@@ -58,8 +61,10 @@ class SuspectTakers {
     static bool is_one(Connection& connection, const std::string& processing) {
         try {
             const Reply header = connection.command(processing, "LRANGE", processing, -1, -1);
-            return is_strings(header) && header.elements.size() == 1 &&
-                   takes_suspects(header.elements[0].text);
+            if (!is_strings(header)) {
+                connection.refuse("LRANGE");
+            }
+            return header.elements.size() == 1 && takes_suspects(header.elements[0].text);
         } catch (const ReplyError& error) {
             if (error.code() != "WRONGTYPE" && error.code() != "NOPERM") {
                 throw;
@@ -69,7 +74,7 @@ class SuspectTakers {
     }
 
     std::vector<std::string> m_heard;
-    std::optional<bool> m_any;
+    std::optional<Found> m_found;
 };
 
 /// Moves suspects for which nobody asks to the serving end of the source. A user without the right

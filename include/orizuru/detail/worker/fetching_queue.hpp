@@ -206,7 +206,8 @@ class FetchingQueue : public ServedQueue {
         const auto consumer = std::make_shared<ConsumerCore>(
             start_link(*m_links, keys()), keys(), std::move(chosen), m_news,
             TrialShare{shared().trials,
-                       TrialLimits::of(shared().options.concurrency, options().max_recoveries)});
+                       TrialLimits::of(shared().options.concurrency, options().max_recoveries),
+                       this->most_at_once()});
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
         m_consumer = consumer;
