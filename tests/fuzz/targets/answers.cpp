@@ -54,10 +54,16 @@ bool is_script(const std::vector<std::string>& argv, const orizuru::detail::Cach
 /// An error that a collector or a producer gets over: it sends the script's text, does without, or
 /// pushes once more, by a new connection.
 bool is_got_over(const std::vector<std::string>& argv, const Reply& reply) {
-    const bool dispensable = argv[0] == "INFO" || argv[0] == "MGET" || argv[0] == "SCAN";
-    return reply.is(Type::error) && ((argv[0] == "EVALSHA" && reply.code() == "NOSCRIPT") ||
-                                     (argv[0] == "LPUSH" && refers_elsewhere(reply)) ||
-                                     (dispensable && reply.code() == "NOPERM"));
+    const std::string& name = argv[0];
+    const bool dispensable = name == "INFO" || name == "MGET" || name == "SCAN" ||
+                             name == "LRANGE" || name == "EXISTS" ||
+                             is_script(argv, orizuru::detail::return_suspects_script);
+    const bool only_tells =
+        name == "SET" || name == "PEXPIRE" || is_script(argv, orizuru::detail::visit_script);
+    return reply.is(Type::error) && ((name == "EVALSHA" && reply.code() == "NOSCRIPT") ||
+                                     (name == "LPUSH" && refers_elsewhere(reply)) ||
+                                     (name == "LRANGE" && reply.code() == "WRONGTYPE") ||
+                                     (dispensable && reply.code() == "NOPERM") || only_tells);
 }
 
 /// A string or nil for each key.
@@ -68,7 +74,8 @@ bool is_of_mget(const std::vector<std::string>& argv, const Reply& reply) {
            });
 }
 
-/// {-1}, {-2} or {moved, buried, payload...}.
+/// {-1}, {-2}, {-3, time, time} or {moved, apart, buried, payload of each buried, payload and count
+/// of each apart}.
 bool is_of_reap(const Reply& reply) {
     const auto& parts = reply.elements;
     if (!reply.is(Type::array) || parts.empty()) {
@@ -77,10 +84,27 @@ bool is_of_reap(const Reply& reply) {
     if (parts.size() == 1) {
         return is_number(parts[0], INT64_MIN, -1);
     }
-    const auto buried = static_cast<std::int64_t>(parts.size()) - 2;
-    return is_number(parts[0], 0) && is_number(parts[1], buried, buried) &&
-           std::all_of(parts.begin() + 2, parts.end(),
-                       [](const Reply& part) { return part.is(Type::string); });
+    if (parts.size() < 3 || !is_number(parts[1], 0) || !is_number(parts[2], 0)) {
+        return false;
+    }
+    if (is_number(parts[0], -3, -3)) {
+        return parts.size() == 3;
+    }
+    const std::int64_t apart = parts[1].integer;
+    const std::int64_t buried = parts[2].integer;
+    const auto texts = static_cast<std::int64_t>(parts.size()) - 3;
+    if (!is_number(parts[0], apart) || buried > texts || (texts - buried) % 2 != 0 ||
+        (texts - buried) / 2 != apart) {
+        return false;
+    }
+    for (std::int64_t i = 0; i < texts; ++i) {
+        const Reply& part = parts[static_cast<std::size_t>(3 + i)];
+        const bool count = i >= buried && (i - buried) % 2 == 1;
+        if (count ? !is_number(part, 0) : !part.is(Type::string)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /// The reply can be one to the command.
@@ -99,8 +123,14 @@ bool is_of(const Exchange& exchange) {
     if (name == "INFO") {
         return reply.is(Type::string);
     }
-    if (name == "SMEMBERS") {
+    if (name == "SMEMBERS" || name == "LRANGE") {
         return all_strings(reply);
+    }
+    if (name == "SET") {
+        return reply.is(Type::status) || reply.is(Type::nil);
+    }
+    if (name == "EXISTS" || name == "PEXPIRE") {
+        return reply.is(Type::integer);
     }
     if (name == "SCAN") {
         return reply.is(Type::array) && reply.elements.size() == 2 &&
@@ -112,9 +142,10 @@ bool is_of(const Exchange& exchange) {
     if (name == "LPUSH") {
         return is_number(reply, 1);
     }
-    return is_script(argv, orizuru::detail::refill_script)
-               ? is_number(reply, 0, std::stoll(argv.back()))
-               : is_of_reap(reply);
+    if (is_script(argv, orizuru::detail::refill_script)) {
+        return is_number(reply, 0, std::stoll(argv.back()));
+    }
+    return is_script(argv, orizuru::detail::reap_script) ? is_of_reap(reply) : is_number(reply, 0);
 }
 
 /// Answers from the input and keeps what was said.
@@ -184,10 +215,22 @@ class Replies {
         }
         if (is_script(argv, orizuru::detail::reap_script) && m_input->below(2) > 0) {
             reply = {Type::array, 0, {}, {}};
-            reply.elements.push_back({Type::integer, 3, {}, {}});
-            reply.elements.push_back({Type::integer, std::int64_t(m_input->below(3)), {}, {}});
+            const auto add_number = [&](std::size_t number) {
+                reply.elements.push_back(
+                    {Type::integer, static_cast<std::int64_t>(number), {}, {}});
+            };
+            const auto add_payload = [&] {
+                reply.elements.push_back({Type::string, 0, "payload", {}});
+            };
+            add_number(3);
+            add_number(m_input->below(3));
+            add_number(m_input->below(3));
             for (std::size_t i = m_input->below(3); i > 0; --i) {
-                reply.elements.push_back({Type::string, 0, "buried", {}});
+                add_payload();
+            }
+            for (std::size_t i = m_input->below(3); i > 0; --i) {
+                add_payload();
+                add_number(m_input->below(3));
             }
         }
         return reply;
@@ -213,10 +256,12 @@ void check_pass(const Collected& collected, const std::vector<Exchange>& said) {
         }
         if (is_script(argv, orizuru::detail::refill_script)) {
             sum.unacked += static_cast<std::uint64_t>(reply.integer);
-        } else if (is_script(argv, orizuru::detail::reap_script) && reply.elements.size() > 1) {
+        } else if (is_script(argv, orizuru::detail::reap_script) && reply.elements.size() > 1 &&
+                   reply.elements[0].integer >= 0) {
             sum.consumers += 1;
             sum.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
-            sum.buried += reply.elements.size() - 2;
+            sum.suspects += static_cast<std::uint64_t>(reply.elements[1].integer);
+            sum.buried += static_cast<std::uint64_t>(reply.elements[2].integer);
         }
     }
     check(collected == sum, "a pass reports what the replies say");
