@@ -97,9 +97,10 @@ class Mirror {
     [[nodiscard]] bool more_to_fetch() const noexcept { return m_more_to_fetch; }
     /// Redis refused the last request that it answered.
     [[nodiscard]] bool last_refused() const noexcept { return m_refused; }
-    [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
+    /// A fetch on the waiter's connection is unanswered.
+    [[nodiscard]] bool blocked() const noexcept { return m_by_waiter != ByWaiter::nothing; }
     /// The unanswered fetch on the waiter's connection is one that Redis answers at once.
-    [[nodiscard]] bool looking() const noexcept { return m_blocked && m_looking; }
+    [[nodiscard]] bool looking() const noexcept { return m_by_waiter == ByWaiter::look; }
 
     // Settling and handing out.
 
@@ -186,7 +187,7 @@ class Mirror {
     /// For when the blocking fetch's connection is closed and no other will be sent. If Redis runs
     /// the fetch later, the fence refuses it or the last release requeues its message.
     void forget_blocking_fetch() noexcept {
-        if (std::exchange(m_blocked, false)) {
+        if (std::exchange(m_by_waiter, ByWaiter::nothing) != ByWaiter::nothing) {
             m_late.gave_up_fetch();
         }
     }
@@ -203,6 +204,9 @@ class Mirror {
     }
 
   private:
+    /// The fetches on the waiter's connection: BLMOVE and LMOVE.
+    enum class ByWaiter : std::uint8_t { nothing, block, look };
+
     struct Request {
         enum class Kind : std::uint8_t {
             settle,
@@ -251,7 +255,7 @@ class Mirror {
     /// list's place then has nothing to keep out. It only answers the request that leaves it, sent
     /// again because its reply was lost.
     [[nodiscard]] bool owes_nothing() const noexcept {
-        return m_requests.empty() && !m_blocked && !m_late.any();
+        return m_requests.empty() && !blocked() && !m_late.any();
     }
     /// For how long the list's place needs a fence.
     [[nodiscard]] std::chrono::milliseconds time_of_fence() const noexcept {
@@ -324,8 +328,7 @@ class Mirror {
     std::uint64_t m_confirmed = 0; ///< version of the last request that is known to have run
     bool m_draining = false;       ///< a request was refused; the rest of the chain must answer
     bool m_refused = false;        ///< the last answer was a refusal
-    bool m_blocked = false;        ///< a blocking fetch or a look is unanswered
-    bool m_looking = false;        ///< the last of these was a look
+    ByWaiter m_by_waiter = ByWaiter::nothing; ///< what is unanswered there
     bool m_more_to_fetch = false;
     bool m_trial_news = false;
     bool m_asks_for_suspects = false;

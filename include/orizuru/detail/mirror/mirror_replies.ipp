@@ -141,17 +141,17 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
 }
 
 inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
-    m_blocked = false;
+    const ByWaiter asked = std::exchange(m_by_waiter, ByWaiter::nothing);
     if (reply.is(Reply::Type::string)) {
         expect(1);
         append(reply.text);
     }
     if (reply.is(Reply::Type::string) || reply.is(Reply::Type::nil)) {
-        m_fetches += m_looking ? 1U : 0U;
+        m_fetches += asked == ByWaiter::look ? 1U : 0U;
         return {};
     }
     if (!reply.is(Reply::Type::error)) {
-        m_blocked = true; // still in doubt: it may have run
+        m_by_waiter = asked; // still in doubt: it may have run
         return {Remedy::recover, wrong_type};
     }
     // Redis refused it before it ran. Only a fence's error or an unknown one asks for recovery.

@@ -53,7 +53,7 @@ inline void Mirror::send_start(std::string& out) {
 }
 
 inline void Mirror::send_settle(std::string& out, int fetch) {
-    assert(can_send() && !(fetch > 0 && m_blocked));
+    assert(can_send() && !(fetch > 0 && blocked()));
     compose(Request::Kind::settle, [&](Request& request) {
         request.fetch = fetch;
         m_removal.clear();
@@ -95,7 +95,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
 
 inline void Mirror::send_try_suspect(std::string& out, std::shared_ptr<Trial> trial,
                                      const TrialLimits& limits) {
-    assert(can_send() && !m_blocked && !fetching());
+    assert(can_send() && !blocked() && !fetching());
     compose(Request::Kind::suspect, [&](Request& request) {
         request.fetch = 1;
         request.trial = std::move(trial);
@@ -153,7 +153,7 @@ inline void Mirror::send_move(std::string& out) {
 }
 
 inline void Mirror::send_release(std::string& out) {
-    assert(can_send() && !m_blocked && !fetching());
+    assert(can_send() && !blocked() && !fetching());
     // Handed-out messages are the oldest, except after match() met an edited list. Messages between
     // them then stay until the last of them is settled.
     std::size_t held = 0;
@@ -185,19 +185,18 @@ inline void Mirror::send_release(std::string& out) {
 }
 
 inline void Mirror::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
-    assert(m_state == State::running && !m_blocked && !fetching());
+    assert(m_state == State::running && !blocked() && !fetching());
     const Digits thousandths(1000 + block.count() % 1000); // the leading 1 keeps the zeros
     const std::string seconds =
         joined({Digits(block.count() / 1000), ".", std::string_view(thousandths).substr(1)});
     append_command(out, "BLMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT", seconds);
-    m_blocked = true;
-    m_looking = false;
+    m_by_waiter = ByWaiter::block;
 }
 
 inline void Mirror::send_look(std::string& out) {
-    assert(m_state == State::running && !m_blocked && !fetching());
+    assert(m_state == State::running && !blocked() && !fetching());
     append_command(out, "LMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT");
-    m_blocked = m_looking = true;
+    m_by_waiter = ByWaiter::look;
 }
 
 } // namespace orizuru::detail
