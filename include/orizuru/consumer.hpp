@@ -39,6 +39,9 @@ class Consumer : detail::NoCodec<T, detail::Coding::decode> {
 /// `next` and iteration belong to one thread. Any thread may settle guards or call stop(),
 /// stopped(), size(), name(), connected() and flush(). The consumer waits out outages of Redis. It
 /// replaces a connection that Redis closed while it was idle (name() says what that changes).
+///
+/// Rejected messages and those of dead consumers come back only where a collector of the queue
+/// runs: a BackgroundCollector beside the consumer, or a GarbageCollector anywhere.
 template <MessageDecodable T>
 class Consumer<T> {
   public:

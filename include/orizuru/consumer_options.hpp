@@ -4,7 +4,6 @@
 
 // Options of a Consumer.
 
-#include <orizuru/collect_interval.hpp>
 #include <orizuru/event.hpp>
 
 #include <chrono>
@@ -44,12 +43,6 @@ struct ConsumerOptions {
     /// Larger payloads go to the dead list undecoded, with DecodeError; the guard's push refuses
     /// them with EncodeError. In bytes, up to 512 MiB.
     std::int64_t max_payload = std::int64_t{16} << 20;
-
-    /// How often a collector beside this consumer looks, together with all others of the queue, for
-    /// what was rejected and for what dead consumers held (GarbageCollector::run): 1 ms or more.
-    /// Empty = one runs elsewhere; where none does, nothing of this comes back. It costs a
-    /// connection and a thread, and ends with the consumer.
-    CollectInterval collect = {};
 
     /// Called with background events, on any thread, with no lock held; its exceptions are
     /// swallowed. A slow one can delay a beat: it should return well within a third of the lease.

@@ -26,8 +26,8 @@ enum class EventKind {
     suspected,          ///< a collector has put a message apart that may have killed a consumer;
                         ///< detail: how often; consumer: which died
     buried,             ///< a collector buried a message that keeps killing consumers
-    collect_failed, ///< a pass beside a consumer (ConsumerOptions::collect) failed by what only a
-                    ///< person can mend; it is repeated after 5 s; detail: why
+    collect_failed, ///< a pass of a BackgroundCollector failed for a reason that only a person can
+                    ///< fix; it is repeated after 5 s; detail: why
     slot_migrating, ///< a Cluster has been moving the queue's slot for 5 s: until it has moved,
                     ///< acks may run and nothing is fetched; detail: Redis' error
     sweep_refused,  ///< a collector may not run SCAN: it recovers the messages of registered

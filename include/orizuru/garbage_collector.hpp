@@ -19,7 +19,8 @@
 
 namespace orizuru {
 
-/// A collector for one queue: one connection, for one thread at a time.
+/// A collector for one queue: one connection, for one thread at a time. BackgroundCollector has a
+/// thread of its own.
 class GarbageCollector {
   public:
     /// Connects. Throws as Producer's constructor does.

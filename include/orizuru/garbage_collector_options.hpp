@@ -31,8 +31,8 @@ struct GarbageCollectorOptions {
     /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without
     /// the right to GET and DEL the lock of one that is to go, all stay, and the list grows.
     std::int64_t dead_limit = 0;
-    /// Called for suspects, buried messages, an eviction policy that may lose messages, and a
-    /// refused SCAN. The default writes lines to stderr.
+    /// Called for suspects, buried messages, an eviction policy that may lose messages, a refused
+    /// SCAN, and a BackgroundCollector's failed pass. The default writes lines to stderr.
     std::function<void(const Event&)> on_event = write_event;
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed

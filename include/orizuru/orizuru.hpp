@@ -10,6 +10,7 @@
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
 #endif
 
+#include <orizuru/background_collector.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/consumer.hpp>

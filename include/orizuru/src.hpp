@@ -16,9 +16,9 @@
 #error "<orizuru/src.hpp> is for programs that define ORIZURU_SEPARATE_COMPILATION"
 #endif
 
-#include <orizuru/collect_interval.hpp>
+#include <orizuru/background_collector.hpp>
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/collector/collect_interval.ipp>
+#include <orizuru/detail/collector/background_collector.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/consumer_polling.ipp>

@@ -5,6 +5,7 @@
 
 #include "second.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -17,6 +18,8 @@ std::string use_all() {
         orizuru::Producer<std::string> producer("redis://localhost", "queue");
         orizuru::Consumer<std::string> consumer("redis://localhost", "queue");
         orizuru::GarbageCollector collector("redis://localhost", "queue");
+        const orizuru::BackgroundCollector collecting("redis://localhost", "queue",
+                                                      std::chrono::seconds(5));
         producer.push("text");
         if (auto guard = consumer.next()) {
             guard->ack();

@@ -29,6 +29,7 @@
 namespace absences_test {
 
 using namespace std::chrono_literals;
+using orizuru::BackgroundCollector;
 using orizuru::Collected;
 using orizuru::Consumer;
 using orizuru::ConsumerOptions;
@@ -87,11 +88,12 @@ struct Absences : QueueFixture {
 
 // ---- Redis refuses or holds writes
 
-/// A consumer that holds a message and collects by itself.
+/// A consumer that holds a message, and a collector beside it.
 struct Living {
     RedisServer server;
     RedisClient redis{server.uri()};
-    Consumer<Raw> consumer{server.uri(), "q", {.lease = 1s, .collect = 200ms}};
+    Consumer<Raw> consumer{server.uri(), "q", {.lease = 1s}};
+    BackgroundCollector collecting{server.uri(), "q", 200ms};
     std::string id = registered_one(redis);
     std::optional<orizuru::MessageGuard<Raw>> guard;
 

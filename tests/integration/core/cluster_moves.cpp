@@ -80,6 +80,8 @@ TEST_CASE("queues are found on whichever node has them") {
             CHECK(orizuru::GarbageCollector(three().uri({seed}), queue, {.grace = 0ms})
                       .collect()
                       .unacked == 1);
+            CHECK(consumer.next(patience).value().reject());
+            const orizuru::BackgroundCollector collecting(three().uri({seed}), queue, 20ms);
             CHECK(consumer.next(patience).value().ack());
         }
     }

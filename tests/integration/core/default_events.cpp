@@ -93,6 +93,7 @@ TEST_CASE_FIXTURE(Fixture, "a consumer whose queue no collector visits says so; 
     REQUIRE(told.size() == 1);
     CHECK(told.front().queue == "q");
     CHECK(contains(told.front().detail, "GarbageCollector"));
+    CHECK(contains(told.front().detail, "BackgroundCollector"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "each collect() makes its mark last for a day more") {

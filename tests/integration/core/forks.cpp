@@ -32,6 +32,7 @@
 namespace forks_test {
 
 using namespace std::chrono_literals;
+using orizuru::BackgroundCollector;
 using orizuru::GarbageCollector;
 using orizuru::Producer;
 using orizuru::Raw;
@@ -108,9 +109,9 @@ TEST_CASE_FIXTURE(OwnServer, "in a forked child the parent's objects throw std::
 TEST_CASE_FIXTURE(OwnServer, "destructors in a forked child neither hang nor disturb the parent") {
     auto producer = std::make_unique<Producer<Raw>>(server.uri(), "q");
     auto collector = std::make_unique<GarbageCollector>(server.uri(), "q");
+    auto collecting = std::make_unique<BackgroundCollector>(server.uri(), "q", 20ms);
     auto consumer = std::make_unique<RawConsumer>(
-        server.uri(), "q",
-        orizuru::ConsumerOptions{.lease = 300ms, .prefetch = 3, .collect = 20ms});
+        server.uri(), "q", orizuru::ConsumerOptions{.lease = 300ms, .prefetch = 3});
     push({"a", "b", "c"});
     std::optional guard = take(*consumer);
     std::optional other = take(*consumer);
@@ -123,6 +124,7 @@ TEST_CASE_FIXTURE(OwnServer, "destructors in a forked child neither hang nor dis
                   other.reset();
                   producer.reset();
                   collector.reset();
+                  collecting.reset();
                   return as_expected;
               }) == as_expected);
     }
@@ -130,6 +132,7 @@ TEST_CASE_FIXTURE(OwnServer, "destructors in a forked child neither hang nor dis
         CHECK(status_of_child([&] {
                   guard.reset();
                   other.reset();
+                  collecting.reset();
                   consumer.reset();
                   return as_expected;
               }) == as_expected);

@@ -5,11 +5,11 @@
 // The passes of a garbage collector, alone and as one of a fleet.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/collector/awaited_consumers.hpp>
+#include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/eviction_policy.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
@@ -17,7 +17,6 @@
 #include <orizuru/detail/collector/reaping.hpp>
 #include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
@@ -35,7 +34,6 @@
 #include <exception>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -78,9 +76,7 @@ class Passes {
         }
     }
     void run(const std::stop_token& token, std::chrono::milliseconds interval) {
-        if (interval <= std::chrono::milliseconds(0)) {
-            throw std::invalid_argument("the collector's interval must be positive");
-        }
+        check_interval(interval);
         m_pass_due = true;
         run_until_stopped(token, [&] { return step(interval); });
     }
@@ -314,16 +310,7 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
       m_options(std::move(options)),
       m_connection(connection),
       m_events(m_keys.source(), m_options.on_event) {
-    check_count("batch", m_options.batch, largest_batch);
-    if (m_options.blamed < 1) {
-        throw std::invalid_argument("blamed must be 1 or more");
-    }
-    if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
-        throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
-    }
-    if (m_options.grace > mark_gap) {
-        throw std::invalid_argument("grace must be 24 h at most");
-    }
+    check(m_options);
 }
 
 } // namespace orizuru::detail

@@ -89,7 +89,6 @@ class ConsumerCore {
                             const std::stop_token& token, TimePoint deadline);
 
     std::shared_ptr<Session> m_session;
-    std::shared_ptr<void> m_collecting; ///< if it was chosen
 };
 
 } // namespace orizuru::detail

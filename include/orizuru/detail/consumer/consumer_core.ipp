@@ -39,17 +39,12 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     if (options.name != ConsumerOptions().name) {
         EndpointParts::of(labelled).label = std::make_shared<const std::string>(options.name);
     }
-    // First: what throws behind it ends it.
-    m_collecting = options.collect.begin(labelled, keys, options.on_event);
     m_session =
         Session::open(std::make_shared<Heartbeat>(std::make_shared<Link>(labelled, deadline)), keys,
                       std::move(options), deadline);
 }
 
-ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
-    m_collecting.reset();
-    m_session->close();
-}
+ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }
 
 ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& timeout,
                                        Decode decode) {

@@ -221,7 +221,7 @@ inline void Heartbeat::Member::take_look(const Reply& reply) {
         m_look_at = TimePoint::max();
         m_lane.note(EventKind::not_collected,
                     "no collector has looked after it: rejected messages and those of dead "
-                    "consumers wait; run a GarbageCollector, or set ConsumerOptions::collect");
+                    "consumers wait; run a GarbageCollector or a BackgroundCollector");
     }
     m_missed = none;
 }
