@@ -249,7 +249,7 @@ int main(int argc, char** argv) try {
               << " payloads are no file:\n";
     orizuru::Connection redis(queues.redis);
     for (const std::string& queue : {queues.retry, queues.files}) {
-        const auto dead = orizuru::Keys(queue).dead(); // of [1, payload, reason, milliseconds]
+        const auto dead = orizuru::Keys(queue).dead(); // of [2, payload, reason, milliseconds]
         for (const auto& entry : redis.command(dead, "LRANGE", dead, 0, -1).elements) {
             const auto fields = msgpack::unpack(entry.text.data(), entry.text.size());
             std::cout << "dead: " << fields->via.array.ptr[2].as<std::string>() << '\n';

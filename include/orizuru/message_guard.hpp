@@ -135,7 +135,7 @@ class [[nodiscard]] MessageGuard {
         return m_core.push(queue, encoded(other));
     }
 
-    /// Moves the message to the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
+    /// Moves the message to the dead list with a reason, as msgpack [2, payload, reason, unix_ms].
     /// Redis: LPUSH and the removal, in one script.
     bool bury(std::string_view reason = {}) { return m_core.bury(reason); }
     /// The reason, once bury() has returned true; else null. Valid as long as the guard.

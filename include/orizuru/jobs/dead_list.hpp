@@ -5,7 +5,7 @@
 // Shows a queue's dead list, puts its messages back on the queue, or removes them.
 //
 // The dead list has messages that were buried, that could not be decoded, and that killed the
-// processes that handled them. Consumers and collectors write its entries: msgpack [1, payload,
+// processes that handled them. Consumers and collectors write its entries: msgpack [2, payload,
 // reason, milliseconds since 1970], the newest leftmost. An element that another program put there
 // and that is no such entry is shown, and stays until it is purged or trimmed.
 

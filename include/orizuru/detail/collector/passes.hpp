@@ -139,7 +139,7 @@ class Passes {
         for (const std::string& id : unheard) {
             reap(id, collected);
         }
-        const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
+        const std::set<std::string> lists = claim_search(sweeps) ? search() : m_orphans.suspects();
         for (const std::string& id : m_orphans.seen_again(lists, registered)) {
             if (reap(id, collected)) {
                 m_orphans.forget(id);
@@ -240,7 +240,9 @@ class Passes {
             .takers = m_takers.found(m_connection, m_keys)};
         return detail::reap(m_connection, m_keys, m_options, state, id);
     }
-    bool search_due(Sweeps sweeps) {
+    /// Takes the fleet's turn at the search, if it is due. Returns false when another collector has
+    /// it.
+    bool claim_search(Sweeps sweeps) {
         constexpr auto interval = Orphans::interval;
         if (!m_orphans.search_due() || sweeps == Sweeps::own) {
             return m_orphans.search_due();
