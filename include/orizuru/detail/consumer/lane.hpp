@@ -16,9 +16,11 @@
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/attendance.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
+#include <orizuru/detail/consumer/told_troubles.hpp>
 #include <orizuru/detail/consumer/unattended.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
@@ -93,7 +95,7 @@ class Lane final : private LinkMember {
     /// A node that may serve others has refused a request, since it has not this queue's slot: the
     /// lane sends nothing until it moves to another link, or the link loses this connection.
     [[gnu::cold]] void stray(std::string_view error, const Node& teller);
-    [[nodiscard]] bool astray() const noexcept { return m_astray; }
+    [[nodiscard]] bool astray() const noexcept { return m_home == Home::elsewhere; }
     [[nodiscard]] bool among_others() const noexcept { return m_link->among_others(); }
     /// Moves to another link with the same mutex.
     [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
@@ -132,10 +134,7 @@ class Lane final : private LinkMember {
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
     /// While the result exists, acks are sent at each chance instead of with the next fetch.
-    [[nodiscard]] auto hurry_acks() noexcept {
-        ++m_hurries;
-        return at_exit([this] { --m_hurries; });
-    }
+    [[nodiscard]] auto hurry_acks() noexcept { return m_attendance.hurrying(); }
     /// When a hold ends, of this lane or of the link, during which it sends nothing, or `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
         return m_link->hold_bound(m_hold.bound(until, now), now);
@@ -172,15 +171,15 @@ class Lane final : private LinkMember {
     }
     /// Asks for a suspect, if one could fit beside those that the process holds.
     [[gnu::cold]] void try_suspect(const TrialShare& share) {
-        m_suspects_wait = false;
+        m_suspects = Suspects::none;
         if (const auto trial = Trials::ask(share.trials, share.limits)) {
             send([&](std::string& out) { m_mirror.send_try_suspect(out, trial, share.limits); });
         }
     }
-    [[nodiscard]] bool suspects_wait() const noexcept { return m_suspects_wait; }
+    [[nodiscard]] bool suspects_wait() const noexcept { return m_suspects == Suspects::wait; }
     /// Wakes the thread that fetches.
     [[gnu::cold]] void note_suspects() noexcept {
-        m_suspects_wait = true;
+        m_suspects = Suspects::wait;
         wake_own();
     }
     /// Requeues what was not handed out; leaves the registry if nothing else is held.
@@ -234,7 +233,7 @@ class Lane final : private LinkMember {
     /// Tells once of a Cluster that has refused for long because the queue's slot is on its way.
     [[gnu::cold]] void note_migration(std::string_view refusal) noexcept;
     /// The slot has not been on its way all the time.
-    void forget_migration() noexcept { m_migrating_since = {}; }
+    void forget_migration() noexcept { m_told.forget_migration(); }
 
     [[gnu::cold]] void note(EventKind kind, std::string_view detail,
                             std::string_view payload = {}) noexcept {
@@ -255,20 +254,23 @@ class Lane final : private LinkMember {
     /// `deliver` for each. Returns true while more is to be done, false if it need not be called
     /// before the next request for attention.
     [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
-    void request_attention() noexcept { m_attention = true; }
+    void request_attention() noexcept { m_attendance.request(); }
     /// The same, and wakes the heartbeat.
-    void ask_attention() noexcept {
-        request_attention();
-        wake_own();
-    }
+    void ask_attention() noexcept { wake(m_attendance.ask()); }
     /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
     /// Then signals the Watches.
-    void await_link() noexcept {
-        m_polled = true;
-        ask_attention();
-    }
+    void await_link() noexcept { wake(m_attendance.await_link()); }
 
   private:
+    /// Where the queue's slot is, as far as it is known.
+    enum class Home : std::uint8_t {
+        here,
+        elsewhere, ///< it sends nothing until it moves, or the link loses this connection
+        doubtful   ///< it was sent here; the next time that it is sent on, it waits before
+    };
+    /// Whether suspects wait for which nobody of this process has asked since that was heard.
+    enum class Suspects : std::uint8_t { none, wait };
+
     // Without `inline` here, the first of these would have every file that includes this emit them
     // all with what they call, whether it uses a consumer or not.
     inline Verdict on_reply(Purpose purpose, Reply&& reply) override;
@@ -294,28 +296,26 @@ class Lane final : private LinkMember {
     /// True while Redis can still be asked whether the waiter of a fetch in doubt is gone. Another
     /// server than the waiter's cannot know.
     [[nodiscard]] bool must_seek_waiter() const {
-        return m_mirror.has_late_fetch() && !m_sought && m_waiter.id != 0 &&
-               !m_link->elsewhere(m_waiter.server);
+        return m_mirror.has_late_fetch() && m_sought != 0 && !m_link->elsewhere(m_waiter.server);
     }
     Verdict apply(Purpose purpose, Reply&& reply);
     [[gnu::cold]] void on_registered();
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
     void wake_own() noexcept;
-
-    /// Signals the Watches once there is nothing that `await_link` waits for.
-    void wake_poller() noexcept {
-        if (m_polled && m_link->connected() && !m_mirror.fetching()) {
-            m_polled = false;
+    void wake(Attendance::Wakes whom) noexcept {
+        if (whom == Attendance::Wakes::watchers) {
             wake_own();
         }
     }
-    /// For what the user has to hear of: the thread that reads may be another queue's.
-    void wake_unless_driven() noexcept {
-        if (m_drivers == 0 && !m_attended) {
-            ask_attention();
+    /// Signals the Watches once there is nothing that `await_link` waits for.
+    void wake_poller() noexcept {
+        if (m_link->connected() && !m_mirror.fetching()) {
+            wake(m_attendance.link_is_free());
         }
     }
+    /// For what the user has to hear of.
+    void wake_unless_driven() noexcept { wake(m_attendance.tell()); }
 
     std::shared_ptr<Link> m_link;
     const std::shared_ptr<std::mutex> m_mutex; ///< of all links that it can move to
@@ -327,18 +327,12 @@ class Lane final : private LinkMember {
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     LinkedList<Watch> m_watches;
     Hold m_hold;
-    TimePoint m_migrating_since{}; ///< the end of time: that was told
-    bool m_told_break = false;     ///< the user has heard of a break, and not of its end
-    bool m_astray = false;
-    bool m_strayed = false; ///< the next time it waits
-    int m_hurries = 0;
-    int m_drivers = 0;            ///< threads in `drive`
-    bool m_attention = false;     ///< wanted
-    bool m_attended = false;      ///< `attend` has begun and is to be called again
-    bool m_polled = false;        ///< a thread that polls waits for the link
-    bool m_suspects_wait = false; ///< nobody of this process has asked for them since
+    ToldTroubles m_told;
+    Home m_home = Home::here;
+    Attendance m_attendance;
+    Suspects m_suspects = Suspects::none;
     RedisClient m_waiter;
-    bool m_sought = false; ///< in this recovery Redis has said whether it has the waiter
+    std::int64_t m_sought = 0; ///< the waiter's id while this recovery asks for it
     std::atomic<std::uint64_t> m_recoveries{0};
     LeaseClock::time_point m_lease_from{};
     LeaseClock::time_point m_lease_asked{}; ///< when START or ADOPT was last composed

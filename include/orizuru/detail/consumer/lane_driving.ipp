@@ -107,8 +107,7 @@ inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
 inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
                         FunctionRef<bool()> done) {
     m_link->drop_closed();
-    ++m_drivers;
-    const auto leave = at_exit([this] { --m_drivers; });
+    const auto driving = m_attendance.driving();
     while (true) {
         if (wake != nullptr) {
             wake->clear();
@@ -151,7 +150,7 @@ inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline, const Wa
 }
 
 inline void Lane::advance() {
-    if (m_astray || !m_hold.over() || !m_link->ready()) {
+    if (astray() || !m_hold.over() || !m_link->ready()) {
         m_link->flush();
         return;
     }
@@ -168,7 +167,7 @@ inline void Lane::advance() {
                m_link->owes(*this, Purpose::seek) == 0) {
         if (must_seek_waiter()) {
             m_link->send(*this, Purpose::seek, [this](std::string& out) {
-                append_command(out, "CLIENT", "LIST", "ID", m_waiter.id);
+                append_command(out, "CLIENT", "LIST", "ID", m_sought);
             });
         } else {
             compose(Purpose::adopt, &Mirror::send_adopt);
@@ -177,7 +176,7 @@ inline void Lane::advance() {
     while (m_mirror.can_send() && m_mirror.has_moves()) {
         compose(Purpose::chain, &Mirror::send_move);
     }
-    if ((m_hurries > 0 || m_attended) && m_mirror.has_acks() && m_mirror.can_send()) {
+    if (m_attendance.hurries() && m_mirror.has_acks() && m_mirror.can_send()) {
         m_link->send(*this, Purpose::chain,
                      [this](std::string& out) { m_mirror.send_settle(out, 0); });
     }
@@ -185,23 +184,23 @@ inline void Lane::advance() {
 }
 
 inline bool Lane::attend(TimePoint now) {
-    if (std::exchange(m_attention, false)) {
-        m_attended = true;
-        retry_refused();
-    }
-    if (!m_attended) {
+    if (!m_attendance.wanted()) {
         return false;
+    }
+    if (m_attendance.begin()) {
+        retry_refused();
     }
     take_acks();
     wake_poller();
     const bool settled = running() || m_mirror.state() == Mirror::State::left;
     const bool at_rest = settled && !m_mirror.has_acks() && !m_mirror.has_moves() &&
-                         m_unattended.empty() && !m_polled;
-    m_attended = !at_rest && now < m_limit;
-    if (m_attended) {
-        advance();
+                         m_unattended.empty() && !m_attendance.link_is_awaited();
+    if (at_rest || now >= m_limit) {
+        m_attendance.end();
+        return false;
     }
-    return m_attended;
+    advance();
+    return true;
 }
 
 inline void Lane::tell_events(Lock& lock) {

@@ -19,7 +19,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
         m_failure.clear();
-        m_strayed = false;
+        m_home = m_home == Home::doubtful ? Home::here : m_home;
         forget_migration();
     }
     if (m_mirror.take_trial_news()) {
@@ -42,7 +42,7 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply) {
         if (reply.is(Reply::Type::string) && reply.text.empty()) {
             m_mirror.on_lost_fetch();
         }
-        m_sought = true;
+        m_sought = 0;
         return {};
     }
     Verdict verdict =
@@ -112,7 +112,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
         return;
     }
     keep_failure(m_failure, reason);
-    m_sought = false;
+    m_sought = m_waiter.id;
     m_mirror.begin_recovery();
     ask_attention();
     m_link->wake_all();
@@ -120,16 +120,15 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
 
 inline void Lane::stray(std::string_view error, const Node& teller) {
     Route::note_move(m_endpoint, error, teller);
-    if (std::exchange(m_strayed, true)) {
+    if (std::exchange(m_home, Home::elsewhere) != Home::here) {
         m_hold.begin(longest_hold()); // nodes may refer to each other
     }
     begin_recovery(at_address(error));
-    m_astray = true;
     ask_attention();
 }
 
 inline void Lane::move(std::shared_ptr<Link> link) noexcept {
-    m_attended = false;
+    m_attendance.end();
     if (m_mirror.unanswered()) {
         begin_recovery("the queue is on another node");
     }
@@ -137,7 +136,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     m_link->wake_all();
     m_link = std::move(link);
     m_link->join(*this);
-    m_astray = false;
+    m_home = astray() ? Home::doubtful : m_home;
     ask_attention();
     if (m_link->connected()) {
         on_connected({});
@@ -145,7 +144,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
 }
 
 inline void Lane::on_broken(std::string_view reason) noexcept {
-    m_astray = false;
+    m_home = astray() ? Home::doubtful : m_home;
     if (m_mirror.unanswered()) {
         begin_recovery(reason);
     }
@@ -159,27 +158,19 @@ inline void Lane::on_outage(std::string_view reason) noexcept {
 }
 
 inline void Lane::tell_break(std::string_view reason) noexcept {
-    if (!std::exchange(m_told_break, true)) {
+    if (m_told.begin_break()) {
         note(EventKind::disconnected, reason);
     }
 }
 
 inline void Lane::tell_repair(std::string_view detail) noexcept {
-    if (!m_link->in_outage() && std::exchange(m_told_break, false)) {
+    if (!m_link->in_outage() && m_told.end_break()) {
         note(EventKind::reconnected, detail);
     }
 }
 
 inline void Lane::note_migration(std::string_view refusal) noexcept {
-    constexpr std::chrono::seconds long_enough(5);
-    const TimePoint now = Clock::now();
-    if (!refusal.starts_with("TRYAGAIN") || m_migrating_since == TimePoint::max()) {
-        return; // told already
-    }
-    if (m_migrating_since == TimePoint()) {
-        m_migrating_since = now;
-    } else if (now - m_migrating_since >= long_enough) {
-        m_migrating_since = TimePoint::max();
+    if (refusal.starts_with("TRYAGAIN") && m_told.migrates_long()) {
         note(EventKind::slot_migrating, refusal);
         wake_unless_driven();
     }
