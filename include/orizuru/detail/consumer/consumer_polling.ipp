@@ -46,10 +46,9 @@ inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
         m_wake.clear();
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // a sentinel may hang
         Lock lock(m_lane);
-        if (!stopped() && !token.stop_requested() && m_lane.running() && !m_waiter.connected() &&
-            Clock::now() >= m_waiter.not_before()) {
+        if (!stopped() && !token.stop_requested() && m_lane.running() && !m_waiter.connected()) {
             Awaited step;
-            m_waiter.advance_connecting(lock, step);
+            m_waiter.connect(lock, TimePoint::min(), step);
         }
     }
     Timeout timeout(std::chrono::milliseconds(0));
@@ -82,113 +81,45 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
     return true;
 }
 
-/// Does one thing, after which everything is to be checked again. Returns false when only waiting
-/// is left.
+/// Takes one step. Returns false when only waiting is left.
 inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& awaited) {
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    const Mirror& mirror = m_lane.mirror();
-    m_wake.clear();
-    m_lane.take_acks();
-    m_lane.tell_events(lock);
-    if (interrupted()) {
+    StepInputs now = begin_step(lock);
+    now.interrupted = interrupted();
+    const TimePoint time = now.ready ? TimePoint() : Clock::now();
+    now.time = time >= m_lane.limit() ? StepInputs::Time::over : StepInputs::Time::left;
+    switch (const Step next = step(now)) {
+    case Step::stop:
+    case Step::give_up:
+    case Step::recover: // the heartbeat does, and a Watch hears of its end
         return false;
-    }
-    if (mirror.has_ready()) {
+    case Step::hand_out:
         take_run();
         return true;
-    }
-    m_lane.throw_refusal();
-    const TimePoint now = Clock::now();
-    if (!m_lane.running() || now >= m_lane.limit()) {
-        return false; // the heartbeat recovers, and a Watch hears of its end
-    }
-    if (wants_suspect() && try_suspect(lock, now + link_patience, interrupted)) {
-        return true;
-    }
-    if (m_waiter.reading()) {
-        m_waiter.read(lock, now);
-        m_looked = m_looked && !m_waiter.refused_for_memory();
-        if (m_waiter.reading()) {
-            awaited = m_waiter.awaited();
-            return mirror.has_ready();
-        }
-        return true;
-    }
-    const bool look =
-        !m_looked && (m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory());
-    if (mirror.fetching() || (look && (!by_waiter() || mirror.has_acks()))) {
-        return advance_fetch(lock, interrupted, awaited);
-    }
-    if (now < m_waiter.not_before()) {
-        awaited.until = m_waiter.not_before();
-        return false;
-    }
-    if (!m_waiter.connected()) {
-        return m_waiter.advance_connecting(lock, awaited);
-    }
-    m_waiter.start(lock, now);
-    return true;
-}
-
-/// Sends a fetch when none is outstanding, and takes its reply. The link may be held back or down,
-/// or answer late: the heartbeat goes on with it then, since other queues have connections of their
-/// own that bring messages.
-inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited) {
-    const Mirror& mirror = m_lane.mirror();
-    const TimePoint now = Clock::now();
-    const auto drive = [&](FunctionRef<bool()> done) {
-        return m_lane.drive(lock, now + link_patience, &m_wake, [&] {
-            return interrupted() || !m_lane.running() || m_lane.has_refusal() || done();
-        });
-    };
-    if (mirror.fetching()) {
-        fetch_behind();
-    } else {
-        awaited.until = m_lane.hold_bound(TimePoint::max(), now);
+    case Step::block:
+        return m_waiter.start(lock, TimePoint::min(), awaited);
+    case Step::await_waiter:
+        carry_out(next, lock, time, interrupted);
+        awaited = m_waiter.awaited().value_or(Awaited());
+        return awaited.fd < 0 || m_lane.mirror().has_ready();
+    case Step::fetch:
+        awaited.until = m_lane.hold_bound(TimePoint::max(), time);
         if (awaited.until != TimePoint::max()) {
             return false;
         }
-        if (drive([&] { return m_lane.ready(); }) && m_lane.ready() && !interrupted()) {
-            m_looked = send_fetch() > 0 && !mirror.has_acks();
-        }
-    }
-    const bool answered = drive([&] { return !mirror.fetching() && m_lane.ready(); });
-    if (!answered) {
-        m_lane.await_link();
-    }
-    return answered;
-}
-
-inline Awaited Waiter::awaited() const noexcept {
-    return {m_stream->fd(), m_due, m_stream->greeting_events()};
-}
-
-inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
-    try {
-        if (!m_attempt.stream) {
-            m_attempt.incarnation = m_lane.incarnation();
-            m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
-            const Unlocked open(lock);
-            m_attempt.stream =
-                std::make_unique<Stream>(m_lane.endpoint(), TimePoint::min(), &m_wake);
-            m_attempt.stream->append(ask_for_id);
-        }
-        Stream& stream = *m_attempt.stream;
-        const Reply* const id = stream.greet() ? stream.next_reply() : nullptr;
-        if (id != nullptr) {
-            use(std::exchange(m_attempt, {}), *id);
-            return true;
-        }
-        if (Clock::now() < m_attempt.until) {
-            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
+        [[fallthrough]];
+    case Step::await_link:
+        if (!carry_out(next, lock, time + link_patience, interrupted)) {
+            // The link may be down or slow. Other queues have connections of their own that bring
+            // messages: the heartbeat goes on with it.
+            m_lane.await_link();
             return false;
         }
-        pause();
-    } catch (const Error&) {
-        on_failed_attempt();
+        return true;
+    default:
+        carry_out(next, lock, time + link_patience, interrupted);
+        return true;
     }
-    m_attempt = {};
-    return true;
 }
 
 } // namespace orizuru::detail

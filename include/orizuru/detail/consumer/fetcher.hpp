@@ -13,7 +13,9 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/consumer/step.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 
@@ -92,7 +94,7 @@ class Fetcher {
         m_run.clear();
     }
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
-    void stop_waiting(Lock& lock, TimePoint deadline) {
+    [[gnu::cold]] void stop_waiting(Lock& lock, TimePoint deadline) {
         if (!m_waiter.stop(lock, deadline)) {
             m_waiter.abort();
         }
@@ -132,32 +134,8 @@ class Fetcher {
         m_in_next.store(true, std::memory_order_relaxed);
         return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
     }
-    /// Waits until the first message of the run can be handed out.
-    bool await_run(const std::stop_token& token, Timeout& timeout) {
-        while (true) {
-            const bool interrupted = stopped() || token.stop_requested();
-            if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
-                Lock lock(m_lane);
-                drop_lost_of_run();
-                if ((m_run.empty() || interrupted) &&
-                    !wait_for_message(lock, token, timeout.deadline())) {
-                    return false;
-                }
-            }
-            const Delivery& first = *m_run.front();
-            if (!first.postponed() || Clock::now() >= first.not_before) {
-                return true;
-            }
-            if (Clock::now() >= timeout.deadline()) {
-                return false;
-            }
-            // The lease may be lost during the pause: check again.
-            pause(token, std::min(first.not_before, timeout.deadline()));
-        }
-    }
+    bool await_run(const std::stop_token& token, Timeout& timeout);
     inline bool poll_run(const std::stop_token& token, Awaited& awaited);
-    inline bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
-    inline bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
     /// Needs no memory. A stop ends it.
     void pause(const std::stop_token& token, TimePoint until) {
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
@@ -167,6 +145,17 @@ class Fetcher {
         }
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
+    inline bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
+    StepInputs begin_step(Lock& lock);
+    bool carry_out(Step step, Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
+    /// Drives the link until `done()`, or until another step comes first. False at the deadline.
+    template <class Done>
+    bool drive(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted, Done done) {
+        return m_lane.drive(lock, deadline, &m_wake, [&] {
+            return interrupted() || m_lane.has_refusal() || !m_lane.running() || done();
+        });
+    }
+    [[gnu::cold]] bool ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     /// Keeps Redis busy by a second fetch behind the awaited one, where the handler was faster than
     /// Redis and has acked its whole batch.
     void fetch_behind() {
@@ -186,38 +175,12 @@ class Fetcher {
             send_fetch();
         }
     }
-    /// Returns how many messages it may bring.
-    int send_fetch() {
-        const int most = admitted();
-        m_lane.fetch(most);
-        return most;
-    }
+    void send_fetch() { m_lane.fetch(admitted()); }
     [[nodiscard]] bool are_large() const noexcept { return m_shares_link && m_average > large; }
     /// Large messages come on the waiter's connection while that is of use; the link then carries
     /// acks only. After a refusal a fetch on the link tells the user.
     [[nodiscard]] bool by_waiter() const noexcept {
         return are_large() && m_waiter.may_look() && !m_lane.mirror().last_refused();
-    }
-    /// True when it is to ask for a suspect before anything else.
-    [[nodiscard]] bool wants_suspect() const noexcept {
-        return m_lane.suspects_wait() && !m_lane.mirror().fetching();
-    }
-    /// Asks for one, once no wait in Redis is outstanding: the two could bring messages in either
-    /// order. Returns false if it cannot in time.
-    [[gnu::cold]] bool try_suspect(Lock& lock, TimePoint until, FunctionRef<bool()> interrupted) {
-        if (!m_waiter.stop(lock, until, interrupted)) {
-            return false;
-        }
-        const bool in_time = m_lane.drive(lock, until, &m_wake, [&] {
-            return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
-        });
-        // The wait may have brought a message, which must not keep a suspect waiting.
-        const Mirror& mirror = m_lane.mirror();
-        if (m_lane.ready() && !mirror.blocked() && !mirror.has_ready() && !interrupted() &&
-            wants_suspect()) {
-            m_lane.try_suspect(m_share);
-        }
-        return in_time;
     }
     /// How many messages the next request on the link may fetch.
     [[nodiscard]] int admitted() const noexcept {
@@ -231,35 +194,7 @@ class Fetcher {
         return static_cast<int>(std::clamp<std::size_t>(most, 1, static_cast<std::size_t>(m_most)));
     }
 
-    void take_run() {
-        Mirror& mirror = m_lane.mirror();
-        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most));
-        // Finding acks that are given without the lock takes a search of the held messages. Where
-        // there are many, the lock is cheaper.
-        const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
-        if (few && m_options.ack == AckMode::deferred) {
-            for (const DeliveryPtr& message : m_run) {
-                if (!message->trial) { // whose count the ack ends
-                    mirror.open_ack(*message);
-                }
-            }
-        }
-        m_run_recoveries = m_lane.recoveries();
-        m_looked = false;
-        if (m_shares_link) {
-            std::size_t bytes = 0;
-            for (const DeliveryPtr& message : m_run) {
-                bytes += message->payload.size();
-            }
-            // Rises at once and falls by halves: one small message says little about the next.
-            const std::size_t average = bytes / m_run.size();
-            m_average = std::max(average, (m_average + average) / 2);
-        }
-        // Asks for the next batch with this one's first message, so that at most two are held.
-        if (!mirror.has_ready() && !mirror.fetching()) {
-            fetch_more();
-        }
-    }
+    void take_run();
     void drop_lost_of_run() {
         m_lane.drop_lost(m_run);
         m_run_recoveries = m_lane.recoveries();
@@ -281,6 +216,8 @@ class Fetcher {
     bool m_shares_link = false;
     std::size_t m_average = large; ///< bytes of a message; follows the last runs
     bool m_looked = false; ///< asked without waiting since the last message, and found nothing
+    bool m_asked_in_vain = false;       ///< for a suspect, in the last step
+    std::uint64_t m_fetches = 0;        ///< of the mirror, in the last step
     std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
 };

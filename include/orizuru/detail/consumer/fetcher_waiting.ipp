@@ -6,99 +6,192 @@
 
 namespace orizuru::detail {
 
-// Each round of the loop does one thing and then checks everything again. Meanwhile there may be a
-// stop, a lost lease or a guard that settles elsewhere.
+/// Waits until the first message of the run can be handed out.
+inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
+    while (true) {
+        const bool interrupted = stopped() || token.stop_requested();
+        if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
+            Lock lock(m_lane);
+            drop_lost_of_run();
+            if ((m_run.empty() || interrupted) &&
+                !wait_for_message(lock, token, timeout.deadline())) {
+                return false;
+            }
+        }
+        const Delivery& first = *m_run.front();
+        if (!first.postponed() || Clock::now() >= first.not_before) {
+            return true;
+        }
+        if (Clock::now() >= timeout.deadline()) {
+            return false;
+        }
+        // The lease may be lost during the pause: check again.
+        pause(token, std::min(first.not_before, timeout.deadline()));
+    }
+}
+
 inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
     const Mirror& mirror = m_lane.mirror();
     const bool had_some = mirror.has_ready();
-    std::uint64_t fetches = mirror.fetches();
-    bool looked = false; // asked without waiting and found nothing
     TimePoint last_chance = TimePoint::max();
+    m_looked = false;
+    m_fetches = mirror.fetches();
     while (true) {
-        m_wake.clear();
-        m_lane.take_acks();
-        m_lane.tell_events(lock);
-        if (interrupted()) {
-            const TimePoint until = Clock::now() + stop_patience;
+        StepInputs now = begin_step(lock);
+        now.interrupted = interrupted();
+        TimePoint until = std::min(deadline, m_lane.limit());
+        if (!now.ready && Clock::now() >= until) {
+            now.time = StepInputs::Time::up;
+            // A message on its way may still arrive: wait a little longer.
+            until = last_chance = std::min(last_chance, Clock::now() + timeout_patience);
+        }
+        switch (const Step next = step(now)) {
+        case Step::stop:
+            until = Clock::now() + stop_patience;
             if (stopped()) {
                 put_back_run();
             }
             if (m_waiter.stop(lock, until) && stopped()) {
                 leave(lock, until);
             }
-            if (!had_some && mirror.has_ready() && m_run.empty() && !stopped()) {
-                // It came during this call: do not leave it waiting for the next one.
-                take_run();
-                return true;
+            if (had_some || !mirror.has_ready() || !m_run.empty() || stopped()) {
+                return false;
             }
-            return false;
-        }
-        if (mirror.has_ready()) {
+            // It came during this call: do not leave it waiting for the next one.
+            [[fallthrough]];
+        case Step::hand_out:
             take_run();
             return true;
+        case Step::block:
+            if (Awaited awaited; !m_waiter.start(lock, until, awaited)) {
+                const Unlocked open(lock);
+                wait_ready(awaited.fd, awaited.events, &m_wake, std::min(until, awaited.until));
+            }
+            break;
+        default:
+            if (!carry_out(next, lock, until, interrupted) && now.time == StepInputs::Time::up &&
+                !mirror.has_ready()) {
+                return false; // the next call gets the outstanding reply
+            }
         }
+    }
+}
+
+/// For `next` and `poll`. Each step does one thing, after which everything is checked again:
+/// meanwhile there may be a stop, a lost lease or a guard that settles elsewhere. The caller adds
+/// whether it is interrupted, and its time.
+inline StepInputs Fetcher::begin_step(Lock& lock) {
+    using Asked = StepInputs::Asked;
+    m_wake.clear();
+    m_lane.take_acks();
+    m_lane.tell_events(lock);
+    const Mirror& mirror = m_lane.mirror();
+    // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
+    const bool fetched = std::exchange(m_fetches, mirror.fetches()) != mirror.fetches();
+    m_looked = m_looked || (fetched && !mirror.has_acks());
+    StepInputs now;
+    now.asked = mirror.fetching()  ? Asked::fetch
+                : mirror.looking() ? Asked::look
+                : mirror.blocked() ? Asked::block
+                                   : Asked::nothing;
+    now.ready = mirror.has_ready();
+    now.refused = m_lane.has_refusal();
+    now.running = m_lane.running();
+    now.suspects = m_lane.suspects_wait() && !std::exchange(m_asked_in_vain, false);
+    now.looked = m_looked;
+    now.in_batches = m_most > 1;
+    now.acks = mirror.has_acks();
+    now.short_of_memory = m_waiter.refused_for_memory();
+    now.by_waiter = by_waiter();
+    now.marker_due = m_waiter.marker_due();
+    return now;
+}
+
+/// Carries out a step that may wait for Redis. Returns false at the deadline, and true when it is
+/// done or another one comes first.
+inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline,
+                               FunctionRef<bool()> interrupted) {
+    const Mirror& mirror = m_lane.mirror();
+    switch (step) {
+    case Step::refuse:
         m_lane.throw_refusal();
-        deadline = std::min(deadline, m_lane.limit());
-        const bool late = Clock::now() >= deadline;
-        if (late) {
-            // A message on its way may still arrive: wait a little longer.
-            last_chance = std::min(last_chance, Clock::now() + timeout_patience);
+        return true;
+    case Step::recover:
+        return m_lane.drive(lock, deadline, &m_wake, [&] {
+            return interrupted() || m_lane.has_refusal() || m_lane.running();
+        });
+    case Step::ask_suspect:
+        return ask_suspect(lock, deadline, interrupted);
+    case Step::await_link:
+        fetch_behind();
+        return drive(lock, deadline, interrupted, [&] { return !mirror.fetching(); });
+    case Step::await_waiter:
+        m_waiter.read(lock, deadline);
+        m_looked = m_looked && !m_waiter.refused_for_memory();
+        return Clock::now() < deadline;
+    case Step::end_block:
+        m_looked = true;
+        return m_waiter.stop(lock, deadline, interrupted);
+    case Step::look:
+        m_waiter.look();
+        return true;
+    case Step::fetch: {
+        const bool in_time = drive(lock, deadline, interrupted, [this] { return m_lane.ready(); });
+        if (m_lane.ready() && !interrupted()) {
+            send_fetch();
         }
-        const TimePoint until = late ? last_chance : deadline;
-        const bool fetched = std::exchange(fetches, mirror.fetches()) != mirror.fetches();
-        // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
-        looked = looked || (fetched && !mirror.has_acks());
-        bool in_time = true;
-        if (!m_lane.running()) {
-            in_time = !late && m_lane.drive(lock, until, &m_wake, [&] {
-                return interrupted() || m_lane.has_refusal() || m_lane.running();
-            });
-        } else if (wants_suspect()) {
-            in_time = try_suspect(lock, until, interrupted);
-            if (mirror.blocked() && !late && !interrupted()) { // it ends by itself only
-                m_waiter.read(lock, until);
-                in_time = true;
+        return in_time;
+    }
+    default:
+        return false; // nothing is left to do, or the caller does it
+    }
+}
+
+/// Asks for one, once no wait in Redis is outstanding: the two could bring messages in either
+/// order. If that cannot be in time, another step comes next, such as to read what the wait brings.
+inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
+    const bool in_time = m_waiter.stop(lock, deadline, interrupted) &&
+                         drive(lock, deadline, interrupted, [this] { return m_lane.ready(); });
+    m_asked_in_vain = !in_time;
+    // The wait may have brought a message, which must not keep a suspect waiting.
+    const Mirror& mirror = m_lane.mirror();
+    if (in_time && m_lane.ready() && !mirror.has_ready() && !interrupted() &&
+        m_lane.suspects_wait() && !mirror.fetching()) {
+        m_lane.try_suspect(m_share);
+    }
+    return in_time;
+}
+
+inline void Fetcher::take_run() {
+    Mirror& mirror = m_lane.mirror();
+    m_lane.hand_out(m_run, static_cast<std::size_t>(m_most));
+    // Finding acks that are given without the lock takes a search of the held messages. Where there
+    // are many, the lock is cheaper.
+    const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
+    if (few && m_options.ack == AckMode::deferred) {
+        for (const DeliveryPtr& message : m_run) {
+            if (!message->trial) { // whose count the ack ends
+                mirror.open_ack(*message);
             }
-        } else if (mirror.fetching()) {
-            fetch_behind();
-            in_time = m_lane.drive(lock, until, &m_wake, [&] {
-                return interrupted() || !mirror.fetching() || !m_lane.running();
-            });
-        } else if (mirror.looking()) {
-            m_waiter.read(lock, until);
-            in_time = Clock::now() < until;
-        } else if (mirror.blocked() && late) {
-            in_time = m_waiter.stop(lock, until, interrupted);
-            looked = true;
-        } else if (mirror.blocked()) {
-            m_waiter.read(lock, until);
-            looked = looked && !m_waiter.refused_for_memory();
-        } else if (!looked &&
-                   (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
-            if (by_waiter() && !mirror.has_acks()) {
-                m_waiter.look(lock, until);
-                in_time = Clock::now() < until;
-            } else {
-                in_time = m_lane.drive(lock, until, &m_wake, [&] {
-                    return interrupted() || m_lane.ready() || m_lane.has_refusal() ||
-                           !m_lane.running();
-                });
-                if (m_lane.ready() && !interrupted()) {
-                    send_fetch();
-                }
-            }
-        } else if (!late) {
-            m_waiter.start(lock, until);
-        } else {
-            in_time = false;
         }
-        if (late && !in_time && !mirror.has_ready()) {
-            m_looked = looked;
-            return false; // the next call gets the outstanding reply
+    }
+    m_run_recoveries = m_lane.recoveries();
+    m_looked = false;
+    if (m_shares_link) {
+        std::size_t bytes = 0;
+        for (const DeliveryPtr& message : m_run) {
+            bytes += message->payload.size();
         }
+        // Rises at once and falls by halves: one small message says little about the next.
+        const std::size_t average = bytes / m_run.size();
+        m_average = std::max(average, (m_average + average) / 2);
+    }
+    // Asks for the next batch with this one's first message, so that at most two are held.
+    if (!mirror.has_ready() && !mirror.fetching()) {
+        fetch_more();
     }
 }
 

@@ -14,6 +14,7 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -27,12 +28,11 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace orizuru::detail {
-
-struct Awaited;
 
 class Waiter {
   public:
@@ -41,19 +41,15 @@ class Waiter {
     /// `wake` ends every wait of the thread that uses this.
     Waiter(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {}
 
-    /// Takes one step towards an outstanding BLMOVE: waits until it may send, connects or sends.
-    void start(Lock& lock, TimePoint deadline);
-    /// Sends LMOVE. If replies are still due behind a BLMOVE that was ended, reads those instead.
-    /// Call it only while `may_look` and nothing is outstanding.
-    void look(Lock& lock, TimePoint deadline) {
-        if (!m_unblocking.pending()) {
-            m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
-            m_due = Clock::now() + m_lane.endpoint().command_timeout();
-        } else {
-            read(lock, deadline);
-        }
+    /// Takes one step towards an outstanding BLMOVE: sends it, or connects first. Returns false
+    /// when it has set what to await before the next step. No marker is due.
+    bool start(Lock& lock, TimePoint deadline, Awaited& awaited);
+    /// Sends LMOVE. Call it only while `may_look`, and neither a reply nor a marker is due.
+    void look() {
+        m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
+        m_due = Clock::now() + m_lane.endpoint().command_timeout();
     }
-    /// Waits for the reply to the outstanding BLMOVE or LMOVE, for `wake` or the deadline.
+    /// Takes the replies that are due; waits for one until the deadline, or a signal of `wake`.
     void read(Lock& lock, TimePoint deadline);
     /// Ends the outstanding BLMOVE, which may still bring a message, or awaits the reply to LMOVE.
     /// Returns true when none is outstanding. Returns false at the deadline, or while the link is
@@ -73,21 +69,21 @@ class Waiter {
 
     /// True when `start` need not connect first.
     [[nodiscard]] bool connected() const noexcept { return m_stream && !worthless(); }
-    /// Connects in steps that do not wait; returns false when it has set what to await. When this
-    /// returns true, it has ended or failed.
-    [[gnu::cold]] inline bool advance_connecting(Lock& lock, Awaited& awaited);
-    /// `start` does nothing before that.
-    [[nodiscard]] TimePoint not_before() const noexcept { return m_not_before; }
+    /// Begins to connect, or goes on. Returns false when it has set what to await, true when an
+    /// attempt has ended or failed. Waits only as Stream's constructor does, with this deadline.
+    [[gnu::cold]] bool connect(Lock& lock, TimePoint deadline, Awaited& awaited);
     /// True when `look` can be called, if nothing is outstanding.
     [[nodiscard]] bool may_look() const noexcept {
         return connected() && Clock::now() >= std::max(m_not_before, m_look_at);
     }
-    /// True when `read` may still get replies, to a BLMOVE or behind one that was ended.
-    [[nodiscard]] bool reading() const noexcept {
-        return connected() && (m_lane.mirror().blocked() || m_unblocking.pending());
+    /// True when a reply is due to what was sent behind a BLMOVE that was ended.
+    [[nodiscard]] bool marker_due() const noexcept { return connected() && m_unblocking.pending(); }
+    /// When to call `read` again; nothing if no reply is due.
+    [[nodiscard]] std::optional<Awaited> awaited() const noexcept {
+        const bool due = m_lane.mirror().blocked() || marker_due();
+        return due ? std::optional(Awaited{m_stream->fd(), m_due, m_stream->greeting_events()})
+                   : std::nullopt;
     }
-    /// When to call `read` again.
-    [[nodiscard]] inline Awaited awaited() const noexcept;
 
     /// Redis' memory is full: it refuses BLMOVE and LMOVE but runs a script that fetches.
     [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }
@@ -108,14 +104,14 @@ class Waiter {
     struct Attempt {
         std::unique_ptr<Stream> stream;
         std::uint64_t incarnation = 0; ///< the lane's when it began
-        TimePoint until{};
+        TimePoint until{};             ///< by when Redis must have answered
     };
 
     static constexpr auto ask_for_id = [](std::string& out) {
         append_command(out, "CLIENT", "ID");
     };
 
-    [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] void begin_attempt(Lock& lock, TimePoint deadline);
     [[gnu::cold]] void use(Attempt attempt, const Reply& id);
     [[gnu::cold]] void on_failed_attempt();
     void on_reply(Lock& lock, Reply&& reply) {
@@ -150,7 +146,7 @@ class Waiter {
     Lane& m_lane;
     const Wake& m_wake;
     std::unique_ptr<Stream> m_stream;
-    Attempt m_attempt;               ///< to connect in steps
+    Attempt m_attempt;               ///< to connect
     std::uint64_t m_incarnation = 0; ///< the lane's when it connected
     std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
     TimePoint m_broken_at{};         ///< when it did
@@ -164,28 +160,19 @@ class Waiter {
     TimePoint m_look_at{}; ///< when LMOVE can be tried again after a refusal
 };
 
-inline void Waiter::start(Lock& lock, TimePoint deadline) {
+inline bool Waiter::start(Lock& lock, TimePoint deadline, Awaited& awaited) {
+    if (!connected()) {
+        return connect(lock, deadline, awaited);
+    }
     const TimePoint now = Clock::now();
     if (now < m_not_before) {
-        const TimePoint until = std::min(deadline, m_not_before);
-        const Unlocked open(lock);
-        wait_ready(-1, 0, &m_wake, until);
-        return;
-    }
-    if (worthless()) {
-        m_stream.reset();
-    }
-    if (!m_stream) {
-        connect(lock, deadline);
-        return;
-    }
-    if (m_unblocking.pending()) {
-        read(lock, deadline);
-        return;
+        awaited.until = m_not_before;
+        return false;
     }
     m_stream->append(
         [this](std::string& out) { m_lane.mirror().send_blocking_fetch(out, longest); });
     m_due = now + longest + m_lane.endpoint().command_timeout();
+    return true;
 }
 
 inline void Waiter::read(Lock& lock, TimePoint deadline) {

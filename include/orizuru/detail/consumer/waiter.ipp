@@ -6,23 +6,46 @@
 
 namespace orizuru::detail {
 
-inline void Waiter::connect(Lock& lock, TimePoint deadline) {
-    Attempt attempt{nullptr, m_lane.incarnation(), {}};
-    Reply id;
+inline bool Waiter::connect(Lock& lock, TimePoint deadline, Awaited& awaited) {
+    if (Clock::now() < m_not_before) {
+        awaited.until = m_not_before;
+        return false;
+    }
     try {
-        const Unlocked open(lock);
-        const TimePoint until =
-            std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
-        attempt.stream = Stream::make(m_lane.endpoint(), until, &m_wake);
-        attempt.stream->append(ask_for_id);
-        id = attempt.stream->await_reply(until, &m_wake);
+        if (!m_attempt.stream) {
+            begin_attempt(lock, deadline);
+        }
+        Stream& stream = *m_attempt.stream;
+        if (const Reply* const id = stream.greet() ? stream.next_reply() : nullptr) {
+            use(std::exchange(m_attempt, {}), *id);
+            return true;
+        }
+        if (Clock::now() < m_attempt.until) {
+            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
+            return false;
+        }
+        stream.fail_late();
     } catch (const Error&) {
-        if (Clock::now() < deadline) { // else the caller gave up: this says nothing about Redis
+        // Else the caller gave up: this says nothing about Redis.
+        if (deadline == TimePoint::min() || Clock::now() < deadline) {
             on_failed_attempt();
         }
-        return;
     }
-    use(std::move(attempt), id);
+    m_attempt = {};
+    return true;
+}
+
+inline void Waiter::begin_attempt(Lock& lock, TimePoint deadline) {
+    m_stream.reset();
+    deadline = std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
+    Attempt attempt{nullptr, m_lane.incarnation(), {}};
+    {
+        const Unlocked open(lock);
+        attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), deadline, &m_wake);
+    }
+    attempt.stream->append(ask_for_id);
+    attempt.until = Clock::now() + Stream::patience(m_lane.endpoint());
+    m_attempt = std::move(attempt);
 }
 
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.

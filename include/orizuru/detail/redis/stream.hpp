@@ -79,6 +79,10 @@ class Stream {
     /// the socket is ready for greeting_events(). Throws as `make` does.
     [[gnu::cold]] bool greet();
     [[nodiscard]] short greeting_events() const noexcept;
+    /// How long `greet` may take. With several nodes, one that hangs leaves time to ask another.
+    [[nodiscard]] [[gnu::cold]] static Clock::duration patience(const Endpoint& endpoint);
+    /// Throws as `make` does when the time is over.
+    [[noreturn]] [[gnu::cold]] void fail_late() const;
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }

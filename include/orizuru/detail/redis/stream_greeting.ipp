@@ -17,9 +17,9 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
         try {
             auto stream = std::make_unique<Stream>(endpoint, deadline, wake);
             // With several nodes, a server that hangs leaves time to ask for another.
-            const auto share =
-                nodes == nullptr ? deadline : std::min(deadline, Clock::now() + share_of(endpoint));
-            stream->await_greeting(share, wake);
+            stream->await_greeting(
+                nodes == nullptr ? deadline : std::min(deadline, Clock::now() + patience(endpoint)),
+                wake);
             return stream;
         } catch (const WrongServer&) {
             if (tries <= 1 || Clock::now() >= deadline) {
@@ -137,10 +137,18 @@ inline void Stream::await_greeting(TimePoint deadline, const Wake* wake) {
         if (Clock::now() < deadline) {
             give_up(m_connected ? "waiting" : "connecting");
         }
-        fail(m_greets      ? "no reply in time"
-             : m_connected ? "no TLS handshake within connect_timeout; does the port speak TLS?"
-                           : "no connection within connect_timeout");
+        fail_late();
     }
+}
+
+inline void Stream::fail_late() const {
+    fail(m_greets      ? "no reply in time"
+         : m_connected ? "no TLS handshake within connect_timeout; does the port speak TLS?"
+                       : "no connection within connect_timeout");
+}
+
+inline Clock::duration Stream::patience(const Endpoint& endpoint) {
+    return EndpointParts::of(endpoint).nodes ? share_of(endpoint) : endpoint.connect_timeout();
 }
 
 inline bool Stream::greet() {
