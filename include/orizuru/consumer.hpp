@@ -60,7 +60,8 @@ class Consumer<T> {
     Consumer& operator=(const Consumer&) = delete;
 
     /// Sends deferred acks and requeues messages that were fetched but not handed out. Waits at
-    /// most command_timeout, or less after end_by. Guards live on; the last unregisters it.
+    /// most command_timeout, or less after end_by, and for the end of a name resolution that runs.
+    /// Guards live on; the last unregisters it.
     /// Redis: a script for each of these, CLIENT UNBLOCK, and the fence: a key that expires after
     ///     10 minutes, or after 7 days where a request may still come to Redis late, such as a
     ///     BLMOVE that a user without the right to CLIENT UNBLOCK could not end.
@@ -106,7 +107,9 @@ class Consumer<T> {
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_core.in_hand(); }
 
     /// Ends `next` for good, within 20 ms. Call it from any thread or from a signal handler. `next`
-    /// or the destructor requeues messages that were fetched but not handed out.
+    /// or the destructor requeues messages that were fetched but not handed out. Nothing can end
+    /// the resolution of a name: if `next` has begun one, it ends behind that. Neither it nor the
+    /// destructor begins another; where connections were lost, the heartbeat's thread connects.
     void stop() noexcept { m_core.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 

@@ -18,6 +18,7 @@
 #include <orizuru/detail/consumer/step.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
+#include <orizuru/detail/redis/route.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -95,7 +96,9 @@ class Fetcher {
     }
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
     [[gnu::cold]] void stop_waiting(Lock& lock, TimePoint deadline) {
-        if (!m_waiter.stop(lock, deadline)) {
+        const auto cut_off = [this] { return is_cut_off(); };
+        if (!m_waiter.stop(lock, deadline, cut_off) &&
+            !(await_connection(lock, deadline) && m_waiter.stop(lock, deadline, cut_off))) {
             m_waiter.abort();
         }
     }
@@ -155,6 +158,12 @@ class Fetcher {
             return interrupted() || m_lane.has_refusal() || !m_lane.running() || done();
         });
     }
+    /// True when the link could be connected only by resolving a name. A DNS server may hang, and
+    /// nothing ends that: no thread that stops a consumer begins it.
+    [[nodiscard]] [[gnu::cold]] bool is_cut_off() const noexcept {
+        return !m_lane.link().connected() && Route::has_names(m_lane.endpoint());
+    }
+    [[gnu::cold]] bool await_connection(Lock& lock, TimePoint deadline);
     [[gnu::cold]] bool ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     /// Keeps Redis busy by a second fetch behind the awaited one, where the handler was faster than
     /// Redis and has acked its whole batch.
@@ -234,15 +243,18 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
     const auto hurry = m_lane.hurry_acks();
-    while (true) {
+    while (await_connection(lock, deadline)) {
         m_lane.mirror().put_back_suspects();
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
-            return mirror.state() == Mirror::State::left || m_lane.has_refusal() ||
+            return mirror.state() == Mirror::State::left || m_lane.has_refusal() || is_cut_off() ||
                    (m_lane.ready() && !mirror.unanswered() && !mirror.has_acks() &&
                     !mirror.has_moves());
         });
         if (!reached || m_lane.has_refusal()) {
             return false;
+        }
+        if (is_cut_off()) {
+            continue;
         }
         const bool holds_nothing = mirror.messages().empty();
         if (mirror.state() == Mirror::State::left || (!mirror.has_ready() && !holds_nothing)) {
@@ -250,6 +262,7 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
         }
         m_lane.release();
     }
+    return false;
 }
 
 } // namespace orizuru::detail

@@ -54,7 +54,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             if (stopped()) {
                 put_back_run();
             }
-            if (m_waiter.stop(lock, until) && stopped()) {
+            if (m_waiter.stop(lock, until, [this] { return is_cut_off(); }) && stopped()) {
                 leave(lock, until);
             }
             if (had_some || !mirror.has_ready() || !m_run.empty() || stopped()) {
@@ -163,6 +163,21 @@ inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<boo
         m_lane.try_suspect(m_share);
     }
     return in_time;
+}
+
+/// Where this thread may not connect, leaves that to the heartbeat.
+inline bool Fetcher::await_connection(Lock& lock, TimePoint deadline) {
+    deadline = std::min(deadline, m_lane.limit());
+    while (is_cut_off()) {
+        m_lane.await_link(); // signals m_wake at once, and again when it is connected
+        m_wake.clear();
+        if (Clock::now() >= deadline) {
+            return false;
+        }
+        const Unlocked open(lock);
+        wait_ready(-1, 0, &m_wake, deadline);
+    }
+    return true;
 }
 
 inline void Fetcher::take_run() {

@@ -127,7 +127,11 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             tell_events(lock);
             continue;
         }
+        const bool connected = m_link->connected();
         advance();
+        if (connected && !m_link->connected()) {
+            continue; // to connect may be worse than to give up
+        }
         const std::shared_ptr<Link> link = m_link; // another thread may move the lane away from it
         link->await_change(lock, m_hold.bound(until, now), wake, now);
     }

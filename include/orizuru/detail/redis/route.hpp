@@ -14,6 +14,10 @@
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -53,6 +57,16 @@ namespace orizuru::detail {
 }
 
 struct Route {
+    /// False where connecting resolves no name: with a Unix socket, or a number as the host. What
+    /// sentinels and the nodes of a Cluster say may be names.
+    [[nodiscard]] [[gnu::cold]] static bool has_names(const Endpoint& endpoint) noexcept {
+        const Address& address = *EndpointParts::of(endpoint).address;
+        const char* const host = address.server.host.c_str();
+        in6_addr number{};
+        return address.path.empty() &&
+               (address.topology != Topology::one || (::inet_pton(AF_INET, host, &number) != 1 &&
+                                                      ::inet_pton(AF_INET6, host, &number) != 1));
+    }
     /// Notes where a Stream's error, for which is_astray() holds, says that the key is now.
     static void note_move(const Endpoint& endpoint, std::string_view error, const Node& teller) {
         error = error.substr(0, error.find(redirected));

@@ -47,6 +47,12 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         m_address += joined({" at ", to_text(m_server)});
     }
     take_standard_descriptors();
+    const auto check = [&] {
+        if (wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
+            give_up("connecting");
+        }
+    };
+    check(); // nothing can end the resolution of a name
     while (true) {
         m_context.reset(endpoint.path().empty()
                             ? redisConnectNonBlock(m_server.host.c_str(), m_server.port)
@@ -62,11 +68,8 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         if (!again || Clock::now() >= deadline) {
             fail(m_context->errstr);
         }
-        if (wait_ready(-1, 0, wake,
-                       std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
-            wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
-            give_up("connecting");
-        }
+        wait_ready(-1, 0, wake, std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
+        check();
     }
     configure(endpoint);
 }
