@@ -65,10 +65,11 @@ inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited)
 inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
     {
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+        m_token = &token;
         Lock lock(m_lane);
         drop_lost_of_run();
-        while (m_run.empty() || stopped() || token.stop_requested()) {
-            if (!advance(lock, token, awaited)) {
+        while (m_run.empty() || interrupted()) {
+            if (!advance(lock, awaited)) {
                 return false;
             }
         }
@@ -82,10 +83,8 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
 }
 
 /// Takes one step. Returns false when only waiting is left.
-inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& awaited) {
-    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+inline bool Fetcher::advance(Lock& lock, Awaited& awaited) {
     StepInputs now = begin_step(lock);
-    now.interrupted = interrupted();
     const TimePoint time = now.ready ? TimePoint() : Clock::now();
     now.time = time >= m_lane.limit() ? StepInputs::Time::over : StepInputs::Time::left;
     switch (const Step next = step(now)) {
@@ -99,7 +98,7 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
     case Step::block:
         return m_waiter.start(lock, TimePoint::min(), awaited);
     case Step::await_waiter:
-        carry_out(next, lock, time, interrupted);
+        carry_out(next, lock, time);
         awaited = m_waiter.awaited().value_or(Awaited());
         return awaited.fd < 0 || m_lane.mirror().has_ready();
     case Step::fetch:
@@ -109,7 +108,7 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
         }
         [[fallthrough]];
     case Step::await_link:
-        if (!carry_out(next, lock, time + link_patience, interrupted)) {
+        if (!carry_out(next, lock, time + link_patience)) {
             // The link may be down or slow. Other queues have connections of their own that bring
             // messages: the heartbeat goes on with it.
             m_lane.await_link();
@@ -117,7 +116,7 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
         }
         return true;
     default:
-        carry_out(next, lock, time + link_patience, interrupted);
+        carry_out(next, lock, time + link_patience);
         return true;
     }
 }

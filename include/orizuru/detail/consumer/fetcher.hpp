@@ -9,7 +9,6 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fifo.hpp>
-#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -148,12 +147,16 @@ class Fetcher {
         }
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    inline bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
+    inline bool advance(Lock& lock, Awaited& awaited);
+    /// By a stop of the call that runs.
+    [[nodiscard]] bool interrupted() const noexcept {
+        return stopped() || m_token->stop_requested();
+    }
     StepInputs begin_step(Lock& lock);
-    bool carry_out(Step step, Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
+    bool carry_out(Step step, Lock& lock, TimePoint deadline);
     /// Drives the link until `done()`, or until another step comes first. False at the deadline.
     template <class Done>
-    bool drive(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted, Done done) {
+    bool drive(Lock& lock, TimePoint deadline, Done done) {
         return m_lane.drive(lock, deadline, &m_wake, [&] {
             return interrupted() || m_lane.has_refusal() || !m_lane.running() || done();
         });
@@ -164,7 +167,7 @@ class Fetcher {
         return !m_lane.link().connected() && Route::has_names(m_lane.endpoint());
     }
     [[gnu::cold]] bool await_connection(Lock& lock, TimePoint deadline);
-    [[gnu::cold]] bool ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
+    [[gnu::cold]] bool ask_suspect(Lock& lock, TimePoint deadline);
     /// Keeps Redis busy by a second fetch behind the awaited one, where the handler was faster than
     /// Redis and has acked its whole batch.
     void fetch_behind() {
@@ -215,6 +218,7 @@ class Fetcher {
     bool m_ahead; ///< fetch the next batch while one is handled
     const TrialShare m_share;
     std::atomic<bool> m_stopped{false};
+    const std::stop_token* m_token = nullptr; ///< of the call that runs
     Wake m_wake;
     Lane::Watch m_watch{m_lane, m_wake};
     Waiter m_waiter;

@@ -33,7 +33,7 @@ inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
 inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
-    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+    m_token = &token;
     const Mirror& mirror = m_lane.mirror();
     const bool had_some = mirror.has_ready();
     TimePoint last_chance = TimePoint::max();
@@ -41,7 +41,6 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     m_fetches = mirror.fetches();
     while (true) {
         StepInputs now = begin_step(lock);
-        now.interrupted = interrupted();
         TimePoint until = std::min(deadline, m_lane.limit());
         if (!now.ready && Clock::now() >= until) {
             now.time = StepInputs::Time::up;
@@ -72,7 +71,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             }
             break;
         default:
-            if (!carry_out(next, lock, until, interrupted) && now.time == StepInputs::Time::up &&
+            if (!carry_out(next, lock, until) && now.time == StepInputs::Time::up &&
                 !mirror.has_ready()) {
                 return false; // the next call gets the outstanding reply
             }
@@ -80,10 +79,9 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     }
 }
 
-/// For `next` and `poll`. Each step does one thing, after which everything is checked again:
-/// meanwhile there may be a stop, a lost lease or a guard that settles elsewhere. The caller adds
-/// whether it is interrupted, and its time.
-inline StepInputs Fetcher::begin_step(Lock& lock) {
+/// For `next` and `poll`, which add their time. Each step does one thing, after which everything is
+/// checked again: meanwhile there may be a stop, a lost lease or a guard that settles elsewhere.
+[[gnu::always_inline]] inline StepInputs Fetcher::begin_step(Lock& lock) {
     using Asked = StepInputs::Asked;
     m_wake.clear();
     m_lane.take_acks();
@@ -93,14 +91,18 @@ inline StepInputs Fetcher::begin_step(Lock& lock) {
     const bool fetched = std::exchange(m_fetches, mirror.fetches()) != mirror.fetches();
     m_looked = m_looked || (fetched && !mirror.has_acks());
     StepInputs now;
+    now.interrupted = interrupted();
+    now.ready = mirror.has_ready();
+    if (now.ready) {
+        return now; // nothing of the rest matters then
+    }
+    now.refused = m_lane.has_refusal();
+    now.running = m_lane.running();
+    now.suspects = m_lane.suspects_wait() && !std::exchange(m_asked_in_vain, false);
     now.asked = mirror.fetching()  ? Asked::fetch
                 : mirror.looking() ? Asked::look
                 : mirror.blocked() ? Asked::block
                                    : Asked::nothing;
-    now.ready = mirror.has_ready();
-    now.refused = m_lane.has_refusal();
-    now.running = m_lane.running();
-    now.suspects = m_lane.suspects_wait() && !std::exchange(m_asked_in_vain, false);
     now.looked = m_looked;
     now.in_batches = m_most > 1;
     now.acks = mirror.has_acks();
@@ -112,8 +114,7 @@ inline StepInputs Fetcher::begin_step(Lock& lock) {
 
 /// Carries out a step that may wait for Redis. Returns false at the deadline, and true when it is
 /// done or another one comes first.
-inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline,
-                               FunctionRef<bool()> interrupted) {
+inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
     switch (step) {
     case Step::refuse:
@@ -124,22 +125,22 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline,
             return interrupted() || m_lane.has_refusal() || m_lane.running();
         });
     case Step::ask_suspect:
-        return ask_suspect(lock, deadline, interrupted);
+        return ask_suspect(lock, deadline);
     case Step::await_link:
         fetch_behind();
-        return drive(lock, deadline, interrupted, [&] { return !mirror.fetching(); });
+        return drive(lock, deadline, [&] { return !mirror.fetching(); });
     case Step::await_waiter:
         m_waiter.read(lock, deadline);
         m_looked = m_looked && !m_waiter.refused_for_memory();
         return Clock::now() < deadline;
     case Step::end_block:
         m_looked = true;
-        return m_waiter.stop(lock, deadline, interrupted);
+        return m_waiter.stop(lock, deadline, [this] { return interrupted(); });
     case Step::look:
         m_waiter.look();
         return true;
     case Step::fetch: {
-        const bool in_time = drive(lock, deadline, interrupted, [this] { return m_lane.ready(); });
+        const bool in_time = drive(lock, deadline, [this] { return m_lane.ready(); });
         if (m_lane.ready() && !interrupted()) {
             send_fetch();
         }
@@ -152,9 +153,9 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline,
 
 /// Asks for one, once no wait in Redis is outstanding: the two could bring messages in either
 /// order. If that cannot be in time, another step comes next, such as to read what the wait brings.
-inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
-    const bool in_time = m_waiter.stop(lock, deadline, interrupted) &&
-                         drive(lock, deadline, interrupted, [this] { return m_lane.ready(); });
+inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline) {
+    const bool in_time = m_waiter.stop(lock, deadline, [this] { return interrupted(); }) &&
+                         drive(lock, deadline, [this] { return m_lane.ready(); });
     m_asked_in_vain = !in_time;
     // The wait may have brought a message, which must not keep a suspect waiting.
     const Mirror& mirror = m_lane.mirror();
