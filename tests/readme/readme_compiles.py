@@ -24,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ["README.md", "examples/README.md", "tests/README.md"]
+FILES = ["README.md", "examples/README.md", "tests/README.md", "include/orizuru/README.md"]
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in FILES}
 MOST_LINES = 400
 
