@@ -68,7 +68,13 @@ int do_killed_work(const Work& work) {
             notes.command({"SADD", "done", job});
         },
         {.lease = storm_lease});
-    return worker.run();
+    while (true) {
+        try {
+            return worker.run();
+        } catch (const orizuru::Error&) { // an outage as it starts: its supervisor tries again
+            std::this_thread::sleep_for(50ms);
+        }
+    }
 }
 
 class KillerCrowd {
