@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
-"""The alerts that examples/README.md recommends fire when they should, and only then.
+"""The alerts that examples/program.md recommends fire when they should, and only then.
 
 The rules are those of the page. promtool runs them over the series of alerts.yaml; it comes from PATH,
 or else from Debian's package prometheus, which is unpacked in the build folder: installed, it would
@@ -41,7 +41,7 @@ def promtool():
 
 def documented():
     """All groups of rules of the page as one file."""
-    text = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    text = (ROOT / "examples/program.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\ngroups:\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 2, "the page has no rules"
     return "groups:\n" + "".join(blocks)

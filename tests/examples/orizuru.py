@@ -37,8 +37,8 @@ DEAD = b"\x94\x02" + b"".join(
 
 
 def check_commands_of_readme(redis):
-    """Each command that examples/README.md shows ends well, with one message less if it removes."""
-    text = (support.SOURCE_ROOT / "examples/README.md").read_text(encoding="utf-8")
+    """Each command that examples/program.md shows ends well, with one message less if it removes."""
+    text = (support.SOURCE_ROOT / "examples/program.md").read_text(encoding="utf-8")
     section = text.split("\n## The program\n", 1)[1].split("\n## ", 1)[0]
     commands = re.findall(r"^build/examples/orizuru (.*?)(?: +#.*)?$", section, re.MULTILINE)
     assert len(commands) > 10 and "ls -n 2" in commands, commands
@@ -65,8 +65,8 @@ def fields_of(document):
 
 
 def check_json_of_readme(redis):
-    """examples/README.md shows the fields of --json."""
-    text = (support.SOURCE_ROOT / "examples/README.md").read_text(encoding="utf-8")
+    """examples/program.md shows the fields of --json."""
+    text = (support.SOURCE_ROOT / "examples/program.md").read_text(encoding="utf-8")
     section = text.split("\n## The program\n", 1)[1].split("\n## ", 1)[0]
     shown = [json.loads(block) for block in
              re.findall(r"^```json\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)]

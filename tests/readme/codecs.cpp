@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Behind the types and Codecs of README.md and examples/README.md: each writes what it reads, and
+// Behind the types and Codecs of README.md and the pages in examples: each writes what it reads, and
 // refuses what is none of its messages.
 
 #include <cstdlib>

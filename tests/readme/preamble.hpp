@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the excerpts of README.md, examples/README.md and tests/README.md take for granted.
+// What the excerpts of README.md, the pages in examples and tests/README.md take for granted.
 
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
-"""Holds README.md, examples/README.md and tests/README.md against the tree.
+"""Holds README.md and the pages in examples, tests and include/orizuru against the tree.
 
 Whole programs among their C++ blocks are built by the command that README.md gives for copied
-headers; all other blocks of a file are one translation unit, behind preamble.hpp, with the types and
-Codecs that any of the files shows first, with ORIZURU_SEPARATE_COMPILATION for half of the time. The
+headers; all other blocks of a folder are one translation unit, behind preamble.hpp, with the types and
+Codecs that any of the pages shows first, with ORIZURU_SEPARATE_COMPILATION for half of the time. The
 Codecs must read what they write: codecs.cpp. What the files link to and name must be there. README.md
 has at most 400 lines.
 
@@ -24,7 +24,9 @@ import tempfile
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ["README.md", "examples/README.md", "tests/README.md", "include/orizuru/README.md"]
+EXAMPLES = ["examples/README.md",
+            *(f"examples/{page}.md" for page in ("core", "jobs", "workers", "effects", "servers", "program"))]
+FILES = ["README.md", *EXAMPLES, "tests/README.md", "include/orizuru/README.md"]
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in FILES}
 MOST_LINES = 400
 
@@ -93,7 +95,7 @@ def check_commands():
 def check_programs():
     """Each example is there, and prints what the comment at its top says; that it does, tests/examples
     shows."""
-    text = TEXTS["examples/README.md"]
+    text = TEXTS["examples/README.md"] + TEXTS["examples/program.md"]
     shown = re.findall(r"^build/examples/(\w+)", "\n".join(blocks(text, "sh")), re.MULTILINE)
     sources = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.cpp")}
     assert set(shown) == set(sources) - {"payments"}, shown
@@ -136,7 +138,9 @@ def is_type(block):
 def check_code():
     readme_commands = "\n".join(blocks(TEXTS["README.md"], "sh"))
     [by_hand] = re.findall(r"^c\+\+ (.*-Iinclude.*)$", readme_commands, re.MULTILINE)
-    parts = {name: blocks(text, "cpp") for name, text in TEXTS.items()}
+    parts = {}
+    for name, text in TEXTS.items():
+        parts.setdefault(str(pathlib.PurePath(name).parent), []).extend(blocks(text, "cpp"))
     counts = [len(found) for found in parts.values()]
     assert counts[0] >= 7 and counts[1] >= 12, counts
     if not has_header("nlohmann/json.hpp"):

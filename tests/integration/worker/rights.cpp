@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // Which commands each class needs: takes one right after the other from a user who has all, and
-// compares what is refused then with the table in examples/README.md.
+// compares what is refused then with the table in examples/core.md.
 
 #include "integration/worker/worker_fixture.hpp"
 #include "support/elapsed.hpp"
@@ -492,7 +492,7 @@ TEST_CASE_FIXTURE(Clerk, "the table of rights lists what is refused to a user wi
     for (const auto& [names, rest] : lines) {
         table += "| " + names + " | " + rest + " |\n";
     }
-    std::ifstream file(source_root / "examples/README.md");
+    std::ifstream file(source_root / "examples/core.md");
     const std::string document(std::istreambuf_iterator<char>(file), {});
     CHECK_MESSAGE(contains(document, "\n\n" + table + "\n"), "it should be:\n" << table);
 }
