@@ -156,8 +156,9 @@ class [[nodiscard]] MessageGuard {
     [[nodiscard]] std::int64_t max_payload() const { return m_core.max_payload(); }
 
     /// True as long as no other consumer can have the message: it was not lost, and the lease that
-    /// Redis confirmed holds, counted from when the last confirmed beat was requested. False when
-    /// settled. No command, O(1).
+    /// Redis confirmed holds, counted from when the last confirmed beat was requested. A time in
+    /// which the host was suspended counts; that a hypervisor paused a virtual machine is not seen.
+    /// False when settled. No command, O(1).
     [[nodiscard]] bool held() const { return m_core.held(); }
 
     /// True when nothing is left to settle here; also for a guard that was moved from.
