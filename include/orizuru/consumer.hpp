@@ -139,9 +139,9 @@ class Consumer<T> {
     /// connection yet.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
-    /// False during an outage, for a health probe: from when a connection breaks in use, or when
-    /// one that Redis closed while it was idle cannot be replaced, until there is a new one. No
-    /// command, O(1).
+    /// False during an outage, for a health probe: from when the connection for settlements breaks
+    /// in use, or when it cannot be replaced after Redis closed it while it was idle, until there
+    /// is a new one. No command, O(1).
     [[nodiscard]] bool connected() const { return m_core.connected(); }
 
     /// for (auto& guard : consumer): runs until stopped. It reports an undecodable message to

@@ -24,8 +24,8 @@ TEST_CASE("each kind of event has a name of its own") {
          {EventKind::disconnected, EventKind::reconnected, EventKind::lease_lost,
           EventKind::redelivered, EventKind::decode_failed, EventKind::late_settlement,
           EventKind::settlement_refused, EventKind::not_noeviction, EventKind::buried,
-          EventKind::collect_failed, EventKind::slot_migrating, EventKind::sweep_refused,
-          EventKind::not_collected}) {
+          EventKind::suspected, EventKind::collect_failed, EventKind::slot_migrating,
+          EventKind::sweep_refused, EventKind::not_collected}) {
         names.insert(to_string(kind));
         ++kinds;
     }

@@ -329,7 +329,7 @@ TEST_CASE("a suspect counts until it is settled, and one that was not handed out
     while (mirror.messages()[2] != handed_out) {
         handed_out = mirror.hand_out();
     }
-    mirror.put_back_suspects();
+    mirror.requeue_suspects();
     CHECK(mirror.messages()[2]->state == S::held);
     REQUIRE(mirror.messages()[3]->state == S::wanted);
     CHECK(mirror.messages()[3]->move->keys == std::vector<std::string>{"orizuru:{q}:suspects"});

@@ -112,7 +112,7 @@ TEST_CASE("a suspect is asked for before anything else, but behind a fetch that 
     always(Step::ask_suspect, [](const StepInputs& now) {
         return asks(now) && now.suspects && now.asked != Asked::fetch;
     });
-    always(Step::await_link,
+    always(Step::await_fetch,
            [](const StepInputs& now) { return asks(now) && now.asked == Asked::fetch; });
 }
 

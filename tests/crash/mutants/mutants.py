@@ -902,7 +902,7 @@ MUTANTS = [
          "stopping --test-case='*tells of an event*'"),
 
     code("a list is taken for an orphan at first sight", "detail/collector/lost_consumers.hpp",
-         "m_suspects.begin(), m_suspects.end(),", "lists.begin(), lists.end(),",
+         "m_seen_once.begin(), m_seen_once.end(),", "lists.begin(), lists.end(),",
          "garbage_collector"),
     code("another queue's list is taken for a consumer's", "detail/collector/lost_consumers.hpp",
          "key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))",

@@ -208,7 +208,7 @@ inline void SimulatedConsumer::send_while_stopping() {
         }
         return;
     }
-    m_mirror->put_back_suspects();
+    m_mirror->requeue_suspects();
     if (puts_back()) {
         m_context.faults.came("suspects put back at the stop");
     }

@@ -66,7 +66,7 @@ class Counting final : public ServedQueue {
         return nullptr;
     }
     void limit(int /*free*/) override {}
-    void note_suspects() noexcept override {}
+    void mark_suspects() noexcept override {}
     [[nodiscard]] std::size_t in_hand() const noexcept override { return 0; }
     void requeue_fetched() noexcept override {}
     void end_by(TimePoint /*deadline*/) noexcept override {}

@@ -130,25 +130,25 @@ class Orphans {
     }
 
     /// Ids of lists that were seen once.
-    [[nodiscard]] const std::set<std::string>& suspects() const noexcept { return m_suspects; }
-    /// Returns the suspects among `lists` whose owners are still not registered. From now on all
-    /// unregistered owners in `lists` are the suspects; forget() removes one.
+    [[nodiscard]] const std::set<std::string>& seen_once() const noexcept { return m_seen_once; }
+    /// Returns those of `lists` that were seen once and whose owners are still not registered. From
+    /// now on all unregistered owners in `lists` count as seen once; forget() removes one.
     std::vector<std::string> seen_again(std::set<std::string> lists,
                                         const std::vector<std::string>& registered) {
         for (const std::string& id : registered) {
             lists.erase(id);
         }
         std::vector<std::string> again;
-        std::set_intersection(lists.begin(), lists.end(), m_suspects.begin(), m_suspects.end(),
+        std::set_intersection(lists.begin(), lists.end(), m_seen_once.begin(), m_seen_once.end(),
                               std::back_inserter(again));
-        m_suspects = std::move(lists);
+        m_seen_once = std::move(lists);
         return again;
     }
-    void forget(const std::string& id) { m_suspects.erase(id); }
+    void forget(const std::string& id) { m_seen_once.erase(id); }
 
   private:
     TimePoint m_next_search{};
-    std::set<std::string> m_suspects;
+    std::set<std::string> m_seen_once;
 };
 
 } // namespace orizuru::detail

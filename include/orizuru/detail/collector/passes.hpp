@@ -139,7 +139,7 @@ class Passes {
         for (const std::string& id : unheard) {
             reap(id, collected);
         }
-        const std::set<std::string> lists = claim_search(sweeps) ? search() : m_orphans.suspects();
+        const std::set<std::string> lists = claim_search(sweeps) ? search() : m_orphans.seen_once();
         for (const std::string& id : m_orphans.seen_again(lists, registered)) {
             if (reap(id, collected)) {
                 m_orphans.forget(id);
@@ -154,8 +154,8 @@ class Passes {
     }
     void take_part(std::chrono::milliseconds interval) {
         m_turns.give_back(m_connection); // one taken on a connection that was lost
-        // Only this collector knows its suspects.
-        if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
+        // Only this collector knows which lists it has seen once.
+        if (!m_turns.take(m_connection, interval) && m_orphans.seen_once().empty()) {
             return;
         }
         pass(Sweeps::shared);

@@ -50,8 +50,8 @@ class Attendance {
         return ask();
     }
     [[nodiscard]] Wakes link_is_free() noexcept {
-        return std::exchange(m_poller, Poller::elsewhere) == Poller::awaits_link ? Wakes::watchers
-                                                                                 : Wakes::nobody;
+        return std::exchange(m_poller, Poller::busy) == Poller::awaits_link ? Wakes::watchers
+                                                                            : Wakes::nobody;
     }
     [[nodiscard]] bool link_is_awaited() const noexcept { return m_poller == Poller::awaits_link; }
 
@@ -72,7 +72,7 @@ class Attendance {
 
   private:
     enum class Attention : std::uint8_t { none, requested, given, requested_again };
-    enum class Poller : std::uint8_t { elsewhere, awaits_link };
+    enum class Poller : std::uint8_t { busy, awaits_link };
 
     [[nodiscard]] bool attends() const noexcept {
         return m_attention == Attention::given || m_attention == Attention::requested_again;
@@ -81,7 +81,7 @@ class Attendance {
     int m_drivers = 0;
     int m_hurries = 0;
     Attention m_attention = Attention::none;
-    Poller m_poller = Poller::elsewhere;
+    Poller m_poller = Poller::busy;
 };
 
 } // namespace orizuru::detail

@@ -39,8 +39,8 @@ class ConsumerCore {
                                ConsumerOptions&& options);
     /// On a link that it shares, for a thread that polls the link's queues: `news` is signalled
     /// when `poll` may find more than `awaited` says. `share`: in the trials of all its queues.
-    [[gnu::cold]] ORIZURU_INLINE ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
-                                              ConsumerOptions&& options,
+    [[gnu::cold]] ORIZURU_INLINE ConsumerCore(std::shared_ptr<Heartbeat> heartbeat,
+                                              const Keys& keys, ConsumerOptions&& options,
                                               std::shared_ptr<const Wake> news, TrialShare share);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
@@ -64,7 +64,7 @@ class ConsumerCore {
                              StandIn stand_in);
 
     /// A collector of this process has put messages apart.
-    [[gnu::cold]] void note_suspects();
+    [[gnu::cold]] void mark_suspects();
     void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept;
     void stop() noexcept;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Defines the functions of consumer_core.hpp.
+// Defines the functions of consumer_core.hpp, but for those of a worker: consumer_polling.ipp.
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
@@ -115,7 +115,7 @@ ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::s
     }
 }
 
-ORIZURU_INLINE void ConsumerCore::note_suspects() { m_session->note_suspects(); }
+ORIZURU_INLINE void ConsumerCore::mark_suspects() { m_session->mark_suspects(); }
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }
 ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
     return m_session->fetcher().in_hand();

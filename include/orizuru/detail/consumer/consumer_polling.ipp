@@ -13,13 +13,13 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
                                           ConsumerOptions&& options,
                                           std::shared_ptr<const Wake> news, TrialShare share) {
     check(options);
-    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
+    const TimePoint deadline = Clock::now() + heartbeat->link()->endpoint().connect_timeout();
     m_session =
-        Session::open(std::move(link), keys, std::move(options), deadline, std::move(share));
+        Session::open(std::move(heartbeat), keys, std::move(options), deadline, std::move(share));
     m_session->watch(std::move(news));
 }
 
@@ -107,7 +107,7 @@ inline bool Fetcher::advance(Lock& lock, Awaited& awaited) {
             return false;
         }
         [[fallthrough]];
-    case Step::await_link:
+    case Step::await_fetch:
         if (!carry_out(next, lock, time + link_patience)) {
             // The link may be down or slow. Other queues have connections of their own that bring
             // messages: the heartbeat goes on with it.

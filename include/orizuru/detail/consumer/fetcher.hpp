@@ -147,6 +147,7 @@ class Fetcher {
         }
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
+    [[gnu::cold]] void end_wait(Lock& lock);
     inline bool advance(Lock& lock, Awaited& awaited);
     /// By a stop of the call that runs.
     [[nodiscard]] bool interrupted() const noexcept {
@@ -248,7 +249,7 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
     const auto hurry = m_lane.hurry_acks();
     while (await_connection(lock, deadline)) {
-        m_lane.mirror().put_back_suspects();
+        m_lane.mirror().requeue_suspects();
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
             return mirror.state() == Mirror::State::left || m_lane.has_refusal() || is_cut_off() ||
                    (m_lane.ready() && !mirror.unanswered() && !mirror.has_acks() &&

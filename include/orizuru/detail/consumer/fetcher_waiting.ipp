@@ -49,13 +49,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
         }
         switch (const Step next = step(now)) {
         case Step::stop:
-            until = Clock::now() + stop_patience;
-            if (stopped()) {
-                put_back_run();
-            }
-            if (m_waiter.stop(lock, until, [this] { return is_cut_off(); }) && stopped()) {
-                leave(lock, until);
-            }
+            end_wait(lock);
             if (had_some || !mirror.has_ready() || !m_run.empty() || stopped()) {
                 return false;
             }
@@ -76,6 +70,17 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                 return false; // the next call gets the outstanding reply
             }
         }
+    }
+}
+
+/// Ends the wait in Redis because of a stop; one for good also requeues and leaves.
+inline void Fetcher::end_wait(Lock& lock) {
+    const TimePoint until = Clock::now() + stop_patience;
+    if (stopped()) {
+        put_back_run();
+    }
+    if (m_waiter.stop(lock, until, [this] { return is_cut_off(); }) && stopped()) {
+        leave(lock, until);
     }
 }
 
@@ -126,7 +131,7 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
         });
     case Step::ask_suspect:
         return ask_suspect(lock, deadline);
-    case Step::await_link:
+    case Step::await_fetch:
         fetch_behind();
         return drive(lock, deadline, [&] { return !mirror.fetching(); });
     case Step::await_waiter:

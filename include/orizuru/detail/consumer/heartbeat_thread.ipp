@@ -270,7 +270,7 @@ inline void Heartbeat::Member::take(LeaseClock::time_point when, const Reply& re
         m_lane.confirm_lease(when);
         m_callback.call();
         if (reply.integer == 3) {
-            m_lane.note_suspects();
+            m_lane.mark_suspects();
         }
     } else if (!m_lane.mirror().leaving()) {
         m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"

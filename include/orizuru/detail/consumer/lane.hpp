@@ -178,7 +178,7 @@ class Lane final : private LinkMember {
     }
     [[nodiscard]] bool suspects_wait() const noexcept { return m_suspects == Suspects::wait; }
     /// Wakes the thread that fetches.
-    [[gnu::cold]] void note_suspects() noexcept {
+    [[gnu::cold]] void mark_suspects() noexcept {
         m_suspects = Suspects::wait;
         wake_own();
     }
@@ -193,13 +193,13 @@ class Lane final : private LinkMember {
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
     /// The connection of all blocking fetches from now on.
-    void set_waiter(RedisClient client) noexcept { m_waiter = std::move(client); }
+    void set_waiters_client(RedisClient client) noexcept { m_waiters_client = std::move(client); }
     /// Grows with each recovery.
     [[nodiscard]] std::uint64_t incarnation() const noexcept override {
         return m_mirror.incarnation();
     }
     /// Notes an error that only a person can fix.
-    [[gnu::cold]] void note_refusal(std::string_view text);
+    [[gnu::cold]] void keep_refusal(std::string_view text);
     /// Throws the noted refusal, if any, and forgets it.
     void throw_refusal() {
         if (m_refusal) {
@@ -296,7 +296,8 @@ class Lane final : private LinkMember {
     /// True while Redis can still be asked whether the waiter of a fetch in doubt is gone. Another
     /// server than the waiter's cannot know.
     [[nodiscard]] bool must_seek_waiter() const {
-        return m_mirror.has_late_fetch() && m_sought != 0 && !m_link->elsewhere(m_waiter.server);
+        return m_mirror.has_late_fetch() && m_sought != 0 &&
+               !m_link->elsewhere(m_waiters_client.server);
     }
     Verdict apply(Purpose purpose, Reply&& reply);
     [[gnu::cold]] void on_registered();
@@ -331,7 +332,7 @@ class Lane final : private LinkMember {
     Home m_home = Home::here;
     Attendance m_attendance;
     Suspects m_suspects = Suspects::none;
-    RedisClient m_waiter;
+    RedisClient m_waiters_client;
     std::int64_t m_sought = 0; ///< the waiter's id while this recovery asks for it
     std::atomic<std::uint64_t> m_recoveries{0};
     LeaseClock::time_point m_lease_from{};

@@ -23,7 +23,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
         forget_migration();
     }
     if (m_mirror.take_trial_news()) {
-        note_suspects();
+        mark_suspects();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
     wake_poller();
@@ -70,7 +70,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
     m_unattended.on_lost(recovered.lost);
     m_guards.drop(recovered.acked);
     if (!recovered.refusal.empty()) {
-        note_refusal(recovered.refusal);
+        keep_refusal(recovered.refusal);
     }
     if (recovered.reaped || !recovered.lost.empty()) {
         note(EventKind::lease_lost,
@@ -102,7 +102,7 @@ inline void Lane::act_on(const Verdict& verdict) {
         return;
     case Remedy::give_up:
         m_hold.begin(longest_hold());
-        note_refusal(verdict.reason);
+        keep_refusal(verdict.reason);
         return;
     }
 }
@@ -112,7 +112,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
         return;
     }
     keep_failure(m_failure, reason);
-    m_sought = m_waiter.id;
+    m_sought = m_waiters_client.id;
     m_mirror.begin_recovery();
     ask_attention();
     m_link->wake_all();
@@ -143,6 +143,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     }
 }
 
+// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Lane::on_broken(std::string_view reason) noexcept {
     m_home = astray() ? Home::doubtful : m_home;
     if (m_mirror.unanswered()) {
@@ -191,7 +192,7 @@ inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {
     wake_own();
 }
 
-inline void Lane::note_refusal(std::string_view text) {
+inline void Lane::keep_refusal(std::string_view text) {
     keep_failure(m_failure, at_address(text));
     m_refusal = std::make_exception_ptr(
         reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text));

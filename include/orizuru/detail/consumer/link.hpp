@@ -376,7 +376,6 @@ inline void Link::drop_closed() noexcept {
     m_turns.wake_all();
 }
 
-// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Link::lose(std::string_view reason) noexcept {
     end(reason);
     m_pauses.begin();

@@ -74,9 +74,9 @@ class Session {
         return message->state != Delivery::State::lost && LeaseClock::now() < lease_end();
     }
 
-    void note_suspects() noexcept {
+    void mark_suspects() noexcept {
         const Lock lock(m_lane);
-        m_lane.note_suspects();
+        m_lane.mark_suspects();
     }
     std::size_t flush();
     std::uint64_t size();

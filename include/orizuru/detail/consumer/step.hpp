@@ -15,7 +15,7 @@ enum class Step : std::uint8_t {
     refuse,       ///< throw a noted refusal
     recover,      ///< wait until the list is adopted
     ask_suspect,  ///< end the wait in Redis, then ask for a suspect
-    await_link,   ///< wait for the reply to a fetch
+    await_fetch,  ///< wait for the reply to a fetch on the link
     await_waiter, ///< wait for the reply to BLMOVE or LMOVE, or behind a BLMOVE that was ended
     end_block,    ///< end the wait in Redis
     look,         ///< send LMOVE on the waiter's connection
@@ -73,7 +73,7 @@ struct StepInputs {
         return Step::ask_suspect;
     }
     if (now.asked == Asked::fetch) {
-        return Step::await_link;
+        return Step::await_fetch;
     }
     if (now.asked != Asked::nothing) {
         return now.asked == Asked::block && late ? Step::end_block : Step::await_waiter;

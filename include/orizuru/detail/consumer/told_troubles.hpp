@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a lane has told its user of, so that it tells of each trouble and of its end once.
+// What a lane has told its user of, so that it tells of each trouble and of its end once. Breaks of
+// its link and of its waiter's connection that overlap are one trouble.
 
 #include <orizuru/detail/base/clock.hpp>
 

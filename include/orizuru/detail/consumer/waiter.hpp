@@ -146,11 +146,11 @@ class Waiter {
     Lane& m_lane;
     const Wake& m_wake;
     std::unique_ptr<Stream> m_stream;
-    Attempt m_attempt;               ///< to connect
-    std::uint64_t m_incarnation = 0; ///< the lane's when it connected
-    std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
-    TimePoint m_broken_at{};         ///< when it did
-    std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
+    Attempt m_attempt;                      ///< to connect
+    std::uint64_t m_incarnation = 0;        ///< the lane's when it connected
+    std::optional<std::string> m_broken_by; ///< why the stream before broke, until that is repaired
+    TimePoint m_broken_at{};                ///< when it did
+    std::int64_t m_connection_id = 0;       ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< by when Redis must answer what is outstanding
     TimePoint m_not_before{};
@@ -211,7 +211,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
         }
         m_lane.begin_recovery(error.what());
         m_lane.tell_break(error.what());
-        m_broken_by = error.what();
+        keep_failure(m_broken_by.emplace(), error.what());
         m_broken_at = Clock::now();
     }
 }
@@ -244,19 +244,19 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     case Remedy::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
-            m_lane.note_refusal(joined({"WRONGTYPE the source is a ", found}));
+            m_lane.keep_refusal(joined({"WRONGTYPE the source is a ", found}));
         } else if (++m_failures < most_failures) {
             m_lane.begin_recovery(m_lane.at_address(verdict.reason));
         } else {
             m_failures = 0;
-            m_lane.note_refusal(verdict.reason);
+            m_lane.keep_refusal(verdict.reason);
         }
         return;
     case Remedy::give_up:
         if (looked) {
             m_look_at = Clock::now() + refused_look_pause;
         } else {
-            m_lane.note_refusal(verdict.reason);
+            m_lane.keep_refusal(verdict.reason);
             pause();
         }
         return;

@@ -50,12 +50,13 @@ inline void Waiter::begin_attempt(Lock& lock, TimePoint deadline) {
 
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
 inline void Waiter::use(Attempt attempt, const Reply& id) {
-    if (const std::string reason = std::exchange(m_broken_by, {}); !reason.empty()) {
+    if (m_broken_by) {
         m_lane.tell_repair(
             joined({attempt.stream->address(), ", after ", Digits(milliseconds_since(m_broken_at)),
-                    " ms; the last error was: ", reason}));
+                    " ms; the last error was: ", *m_broken_by}));
+        m_broken_by.reset();
     }
-    m_lane.set_waiter({id.integer, attempt.stream->server()});
+    m_lane.set_waiters_client({id.integer, attempt.stream->server()});
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);
     m_incarnation = attempt.incarnation;
@@ -70,7 +71,7 @@ inline void Waiter::on_failed_attempt() {
         return; // says nothing about Redis
     } catch (const ReplyError& error) {
         if (remedy_for(error) == Remedy::give_up) {
-            m_lane.note_refusal(joined({error.code(), " ", error.what()}));
+            m_lane.keep_refusal(joined({error.code(), " ", error.what()}));
         }
     } catch (const Error&) { // NOLINT(bugprone-empty-catch)
     }

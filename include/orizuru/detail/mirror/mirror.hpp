@@ -112,7 +112,7 @@ class Mirror {
         want(message, nullptr);
     }
     /// Puts suspects that were not handed out back among the others that wait.
-    [[gnu::cold]] void put_back_suspects();
+    [[gnu::cold]] void requeue_suspects();
     /// True once Redis has answered a question for suspects, while it refuses none.
     [[nodiscard]] bool asks_for_suspects() const noexcept { return m_asks_for_suspects; }
     /// True once after suspects have come or gone: another one may wait, and fit.

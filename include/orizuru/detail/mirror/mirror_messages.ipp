@@ -66,7 +66,7 @@ inline void Mirror::put_back(const DeliveryPtr& message) noexcept {
     recount();
 }
 
-inline void Mirror::put_back_suspects() {
+inline void Mirror::requeue_suspects() {
     expect(0);
     for (const DeliveryPtr& message : m_messages) {
         if (message->trial && message->state == S::held && !message->taken) {

@@ -73,9 +73,9 @@ class FetchingQueue : public ServedQueue {
         m_free = free;
         limit_fetch();
     }
-    void note_suspects() noexcept override {
+    void mark_suspects() noexcept override {
         if (const auto open = consumer()) {
-            open->note_suspects();
+            open->mark_suspects();
         }
     }
     [[nodiscard]] std::string consumer_id() override {

@@ -98,7 +98,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
     virtual void limit(int free) = 0;
     /// A collector of this process has put messages apart. Any thread.
-    virtual void note_suspects() noexcept = 0;
+    virtual void mark_suspects() noexcept = 0;
     /// How many jobs were fetched and not taken yet.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before

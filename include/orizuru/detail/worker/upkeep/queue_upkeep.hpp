@@ -181,7 +181,7 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
                                 .on_event =
                                     [&queue](const Event& event) {
                                         if (event.kind == EventKind::suspected) {
-                                            queue.note_suspects();
+                                            queue.mark_suspects();
                                         }
                                         queue.tell(event);
                                     },
