@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(PythonFixture,
 }
 
 TEST_CASE_FIXTURE(PythonFixture,
-                  "what README.md's Python pushes is a message for a consumer, and a "
+                  "what the documented Python pushes is a message for a consumer, and a "
                   "job for a worker; its redis-cli pushes text for a consumer of Raw") {
     REQUIRE(python("readme"));
     orizuru::Consumer<Order> orders(uri(), "orders");

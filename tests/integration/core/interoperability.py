@@ -134,8 +134,10 @@ def pop_job(server, queue):
 
 
 def readme(server, _queue):
-    """Does what README.md shows: its Python, then its commands of redis-cli."""
-    text = (pathlib.Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    """Does what README.md and the page of the core show: their Python, then their commands of redis-cli."""
+    root = pathlib.Path(__file__).parents[3]
+    text = "\n".join((root / page).read_text(encoding="utf-8")
+                     for page in ("README.md", "examples/core.md"))
     # It connects to a Redis of its own.
     names = {"msgpack": msgpack, "secrets": secrets, "time": time,
              "redis": types.SimpleNamespace(Redis=lambda: server)}
