@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Behind the types and Codecs of README.md and the pages in examples: each writes what it reads, and
-// refuses what is none of its messages.
+// Behind the types and Codecs of README.md and the pages in examples: each writes what it reads,
+// and refuses what is none of its messages.
 
 #include <cstdlib>
 #include <initializer_list>

@@ -66,10 +66,10 @@ class Link {
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
                        const std::shared_ptr<std::mutex>& shared = nullptr);
     /// The same with a shared mutex, but not connected yet.
-    [[gnu::cold]] Link(const Endpoint& endpoint, std::shared_ptr<std::mutex> shared)
+    [[gnu::cold]] Link(Endpoint endpoint, std::shared_ptr<std::mutex> shared)
         : m_mutex(std::move(shared)),
           m_among_others(true),
-          m_endpoint(endpoint),
+          m_endpoint(std::move(endpoint)),
           m_in_outage(false),
           m_broken_at(Clock::now()) {}
 
