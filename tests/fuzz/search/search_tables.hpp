@@ -265,7 +265,7 @@ inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisM
                                                   "100",
                                                   "259200",
                                                   "0",
-                                                  "1",
+                                                  m_blamed == Blamed::wait_apart ? "2" : "1",
                                                   "0",
                                                   "0",
                                                   "1",

@@ -410,7 +410,7 @@ TEST_CASE_FIXTURE(OwnServer, "a wait connection that falls silent is replaced, a
 
 TEST_CASE_FIXTURE(OwnServer, "a network that freezes and thaws loses nothing") {
     Proxy proxy{server.socket_path()};
-    RawConsumer consumer{proxy.uri() + "?command_timeout=100&connect_timeout=100", "q"};
+    RawConsumer consumer{proxy.uri() + "?command_timeout=100", "q"};
     push({"a", "b"});
     auto guard = take(consumer);
     proxy.freeze();
