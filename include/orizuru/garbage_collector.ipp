@@ -5,6 +5,7 @@
 // The definitions of garbage_collector.hpp.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/keys.hpp>
@@ -14,6 +15,7 @@
 namespace orizuru {
 
 struct GarbageCollector::Parts {
+    /// The options are checked.
     Parts(Keys keys, Endpoint endpoint, GarbageCollectorOptions options)
         : connection(detail::Route::to_key(std::move(endpoint), keys.source())),
           passes(std::move(keys), connection, std::move(options)) {}
@@ -22,11 +24,12 @@ struct GarbageCollector::Parts {
     detail::Passes passes;
 };
 
-// Keys refuses a name before anything is sent.
 ORIZURU_INLINE GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
-                                                  GarbageCollectorOptions options)
-    : m_parts(std::make_unique<Parts>(Keys(std::move(queue)), std::move(endpoint),
-                                      std::move(options))) {}
+                                                  GarbageCollectorOptions options) {
+    Keys keys(std::move(queue));
+    detail::check(options);
+    m_parts = std::make_unique<Parts>(std::move(keys), std::move(endpoint), std::move(options));
+}
 ORIZURU_INLINE GarbageCollector::GarbageCollector(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector& GarbageCollector::operator=(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector::~GarbageCollector() = default;

@@ -21,8 +21,8 @@
 // levels, and the values in total by 4 Mi (4,194,304; a quarter of the default max_payload), or by
 // a quarter of the payload's bytes if that is more. A vector or deque of numbers that is the whole
 // message is bounded by its bytes alone. Bytes behind the value are refused. Writing has the same
-// bounds: a push of what could not be read throws EncodeError. They depend on no option, so that
-// producers and consumers with other max_payloads agree on them.
+// bounds: a push throws EncodeError where the message could not be read. They depend on no option,
+// so that producers and consumers with other max_payloads agree on them.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/misread.hpp>

@@ -486,7 +486,7 @@ MUTANTS = [
          "::clock_gettime(CLOCK_BOOTTIME, &time)", "::clock_gettime(CLOCK_MONOTONIC, &time)",
          "suspended_hosts"),
     code("a fetch behind a sleep waits for the next beat", "detail/consumer/lane.hpp",
-         "if (LeaseClock::now() >= m_lease_from + m_mirror.lease()) {", "if (false) {",
+         "if (LeaseClock::now() >= lease_end()) {", "if (false) {",
          "suspended_hosts"),
     code("what is asked of a heartbeat that attends is forgotten", "detail/consumer/attendance.hpp",
          "attends() ? Attention::requested_again : Attention::requested;",

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace blame_test {
 
@@ -24,6 +25,7 @@ using orizuru::Collected;
 using orizuru::Consumer;
 using orizuru::EventKind;
 using orizuru::GarbageCollector;
+using orizuru::GarbageCollectorOptions;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
@@ -213,9 +215,17 @@ TEST_CASE_FIXTURE(Blaming,
     CHECK(waiting() == Texts{"x", "a", "b"});
     REQUIRE(redis.llen(dead) == 1);
     CHECK(is_dead_entry_of(redis.lrange(dead).front(), "b"));
-    CHECK(contains(
-        message_of<std::invalid_argument>([&] { GarbageCollector(uri, "q", {.blamed = 0}); }),
-        "blamed"));
+}
+
+TEST_CASE("what a collector cannot be given is refused before it connects") {
+    const auto nowhere = [](const std::string& queue, GarbageCollectorOptions options) {
+        return message_of<std::invalid_argument>(
+            [&] { GarbageCollector("unix:///nowhere", queue, std::move(options)); });
+    };
+    CHECK(contains(nowhere("q", {.blamed = 0}), "blamed"));
+    CHECK(contains(nowhere("q", {.batch = 0}), "batch"));
+    CHECK(contains(nowhere("q", {.grace = 25h}), "grace"));
+    CHECK(contains(nowhere("{", {}), "{"));
 }
 
 TEST_CASE_FIXTURE(Blaming, "by default the oldest alone is blamed, not even its equals are") {

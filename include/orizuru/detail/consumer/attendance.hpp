@@ -63,7 +63,7 @@ class Attendance {
     bool begin() noexcept {
         return std::exchange(m_attention, Attention::given) != Attention::given;
     }
-    /// Nothing is left of what it was asked for when it last began.
+    /// Everything is done that it was asked for before it last began.
     void end() noexcept {
         if (attends()) {
             m_attention = m_attention == Attention::given ? Attention::none : Attention::requested;

@@ -184,7 +184,7 @@ inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from
 
 /// Soon: collectors take a consumer for dead half a lease after Redis takes writes again.
 inline void Heartbeat::Member::repeat() {
-    m_due = LeaseClock::now() + std::min(attempts_apart(m_lease), m_backoff.next());
+    m_due = LeaseClock::now() + m_backoff.next(attempts_apart(m_lease));
 }
 
 inline void Heartbeat::Member::append_beat(std::string& commands, int number) {

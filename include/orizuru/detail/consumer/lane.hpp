@@ -164,7 +164,7 @@ class Lane final : private LinkMember {
     /// Sends the due acks and asks for up to `most` messages. Has the heartbeat beat at once when
     /// the lease is over: the host was asleep.
     void fetch(int most) {
-        if (LeaseClock::now() >= m_lease_from + m_mirror.lease()) {
+        if (LeaseClock::now() >= lease_end()) {
             ask_attention();
         }
         send([&](std::string& out) { m_mirror.send_settle(out, most); });
@@ -221,8 +221,10 @@ class Lane final : private LinkMember {
     void confirm_lease(LeaseClock::time_point asked) noexcept {
         m_lease_from = std::max(m_lease_from, asked);
     }
-    /// When the lease that Redis last confirmed began. Counts from the request, so never too late.
-    [[nodiscard]] LeaseClock::time_point lease_from() const noexcept { return m_lease_from; }
+    /// When the lease that Redis last confirmed ends. Counts from the request, so never too late.
+    [[nodiscard]] LeaseClock::time_point lease_end() const noexcept {
+        return m_lease_from + m_mirror.lease();
+    }
 
     // Events.
 

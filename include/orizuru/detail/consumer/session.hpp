@@ -71,7 +71,7 @@ class Session {
     /// True if no other consumer can have this handed-out message.
     [[nodiscard]] bool holds(const DeliveryPtr& message) {
         const Lock lock(m_lane); // before the clock: this may wait
-        return message->state != Delivery::State::lost && LeaseClock::now() < lease_end();
+        return message->state != Delivery::State::lost && LeaseClock::now() < m_lane.lease_end();
     }
 
     void mark_suspects() noexcept {
@@ -125,11 +125,8 @@ class Session {
 
     [[gnu::cold]] void end(Lock& lock);
 
-    [[nodiscard]] LeaseClock::time_point lease_end() const noexcept {
-        return m_lane.lease_from() + m_options.lease;
-    }
     [[nodiscard]] TimePoint patience(TimePoint since) const {
-        const TimePoint own = std::max(Clock::now() + (lease_end() - LeaseClock::now()),
+        const TimePoint own = std::max(Clock::now() + (m_lane.lease_end() - LeaseClock::now()),
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }

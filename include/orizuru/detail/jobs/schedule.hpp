@@ -20,9 +20,9 @@
 
 namespace orizuru::detail {
 
-/// For a settlement: `payload` is the message that is settled. KEYS[5], if there is one, is
-/// Keys::recoveries(): the same step notes there that as many recoveries as ARGV[5] says of the
-/// field ARGV[4] are counted as attempts of what replaces the message.
+/// For a settlement: `payload` is the message that is settled. With KEYS[5], which is
+/// Keys::recoveries(), the same step notes that ARGV[5] recoveries of the job whose field is
+/// ARGV[4] count as attempts now: the replacement has them in its number.
 [[nodiscard]] Script schedule_body();
 /// For a producer: refused when Redis' memory is full.
 [[nodiscard]] std::string_view schedule_script();
