@@ -61,6 +61,11 @@ TEST_CASE("within a shorter bound, waiting times are drawn and not cut") {
     CHECK(longest < 50); // one of a hundred; of those cut, nearly all
 }
 
+TEST_CASE("within no time at all, a waiting time is 1 ms") {
+    JitteredPauses backoff;
+    CHECK(backoff.next(0ms) == 1ms);
+}
+
 TEST_CASE("a reset begins at 50 ms again") {
     JitteredPauses backoff;
     for (int i = 0; i < 20; ++i) {

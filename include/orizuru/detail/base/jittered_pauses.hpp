@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 namespace orizuru::detail {
@@ -19,11 +20,12 @@ class JitteredPauses {
     static constexpr std::chrono::milliseconds longest{5000};
 
   public:
-    /// At most `most`.
+    /// At least 1 ms, and else at most `most`.
     [[nodiscard]] std::chrono::milliseconds
     next(std::chrono::milliseconds most = longest) noexcept {
         const auto bound = std::min(most, std::exchange(m_bound, std::min(longest, 2 * m_bound)));
-        return std::chrono::milliseconds(1 + m_random.up_to(bound.count() - 1));
+        return std::chrono::milliseconds(
+            1 + m_random.up_to(std::max<std::int64_t>(bound.count(), 1) - 1));
     }
 
     void reset() noexcept { m_bound = shortest; }
