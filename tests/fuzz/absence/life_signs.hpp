@@ -24,7 +24,8 @@ enum class Fault {
     absence_counts_at_once,
     refused_beats_count, ///< as writes
     own_start_counts,    ///< a collector gives the grace from its own start on, and no other
-    long_gaps            ///< a series goes on over pauses of more than a lease
+    long_gaps,           ///< a series goes on over pauses of more than a lease
+    refusals_forgotten   ///< a collector that was refused goes on as if it had not been
 };
 struct NamedFault {
     std::string_view name;
@@ -35,6 +36,7 @@ inline constexpr std::array faults{
     NamedFault{"refused_beats_count", Fault::refused_beats_count},
     NamedFault{"own_start_counts", Fault::own_start_counts},
     NamedFault{"long_gaps", Fault::long_gaps},
+    NamedFault{"refusals_forgotten", Fault::refusals_forgotten},
 };
 
 /// The rule's figures (collector_scripts.hpp).
@@ -68,6 +70,7 @@ class LifeSigns {
         Millis grace;
         Millis allowance; ///< how much of the lease there is time for
         bool runs;        ///< the collector goes on asking
+        Millis answered;  ///< for how long Redis has answered the collector
     };
     struct Answer {
         enum class Verdict { alive, dead, gone, not_yet } verdict;
@@ -178,10 +181,12 @@ class LifeSigns {
         } else {
             write(now, gap, Writer::collector);
         }
-        return {
-            Answer::Verdict::not_yet,
-            std::max<Millis>({0, need - m_series->age - m_series->credit, fresh - m_series->age}),
-            m_series->gap};
+        const bool knows = question.runs && question.lease && m_fault != Fault::refusals_forgotten;
+        const Millis unsure = knows ? gap - question.answered : 0;
+        return {Answer::Verdict::not_yet,
+                std::max<Millis>(
+                    {0, need - m_series->age - m_series->credit, fresh - m_series->age, unsure}),
+                m_series->gap};
     }
 
     Fault m_fault;

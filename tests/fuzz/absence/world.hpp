@@ -63,6 +63,7 @@ class World {
         bool single; ///< calls of collect()
         Millis grace;
         Millis begun;
+        Millis answered_since = never; ///< without a refusal or a lost connection
     };
     struct Event {
         Millis at;
@@ -96,6 +97,8 @@ class World {
 
     void attempt(std::size_t number);
     void visit(std::size_t number);
+    /// Sends a collector's request.
+    void request(std::size_t number, const std::function<void()>& request);
     void ask(std::size_t number, int consumer);
     void end(const Outage& outage);
     void begin();
@@ -246,6 +249,22 @@ inline void World::attempt(std::size_t number) {
         });
 }
 
+inline void World::request(std::size_t number, const std::function<void()>& request) {
+    send(
+        5000,
+        [this, number, request] {
+            Collector& collector = m_collectors[number];
+            collector.answered_since = std::min(collector.answered_since, m_now);
+            request();
+        },
+        [this, number, sent = m_now] {
+            // Requests are sent side by side here: one may end late, after others were answered.
+            Collector& collector = m_collectors[number];
+            collector.answered_since =
+                collector.answered_since <= sent ? never : collector.answered_since;
+        });
+}
+
 /// A pass, or a call of collect().
 inline void World::visit(std::size_t number) {
     Collector& collector = m_collectors[number];
@@ -253,18 +272,15 @@ inline void World::visit(std::size_t number) {
     at(m_now + collector.interval -
            m_chance.between(0, static_cast<int>(std::min<Millis>(collector.interval / 10, 60'000))),
        [this, number] { visit(number); });
-    send(
-        5000,
-        [this, number] {
-            std::vector<int> unheard;
-            std::ranges::copy_if(m_redis.registered(), std::back_inserter(unheard),
-                                 [this](int id) { return !m_redis.heard(m_now, id); });
-            m_redis.visit(m_now, unheard.empty());
-            for (const int consumer : unheard) {
-                ask(number, consumer);
-            }
-        },
-        [] {});
+    request(number, [this, number] {
+        std::vector<int> unheard;
+        std::ranges::copy_if(m_redis.registered(), std::back_inserter(unheard),
+                             [this](int id) { return !m_redis.heard(m_now, id); });
+        m_redis.visit(m_now, unheard.empty());
+        for (const int consumer : unheard) {
+            ask(number, consumer);
+        }
+    });
 }
 
 inline void World::ask(std::size_t number, int id) {
@@ -276,7 +292,7 @@ inline void World::ask(std::size_t number, int id) {
     const LifeSigns::Answer answer = m_redis.reap(
         m_now, {id, consumer.tells ? std::optional(consumer.lease) : std::nullopt, collector.grace,
                 collector.single ? 0 : std::max<Millis>(0, collector.grace - collector.interval),
-                !collector.single});
+                !collector.single, m_now - collector.answered_since});
     using Verdict = LifeSigns::Answer::Verdict;
     switch (answer.verdict) {
     case Verdict::alive:
@@ -305,10 +321,8 @@ inline void World::ask(std::size_t number, int id) {
             return;
         }
         const Millis pause = std::max<Millis>(1, std::min(answer.wait, answer.gap / 2));
-        at(m_now + pause + m_chance.between(0, 2), [this, number, id] {
-            send(
-                5000, [this, number, id] { ask(number, id); }, [] {});
-        });
+        at(m_now + pause + m_chance.between(0, 2),
+           [this, number, id] { request(number, [this, number, id] { ask(number, id); }); });
     }
 }
 
@@ -329,6 +343,11 @@ inline Millis World::deadline(const Consumer& consumer) const {
 }
 
 inline void World::end(const Outage& outage) {
+    if (outage.kind == Trouble::restarts || outage.kind == Trouble::fails_over) {
+        for (Collector& collector : m_collectors) {
+            collector.answered_since = never;
+        }
+    }
     if (outage.kind == Trouble::fails_over) {
         // The replica has what was written `lag` before the old one went.
         while (m_history.size() > 1 && m_history.back().first > outage.from - outage.lag) {

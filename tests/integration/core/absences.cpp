@@ -37,6 +37,8 @@ using orizuru::GarbageCollector;
 using orizuru::MessageGuard;
 using orizuru::Raw;
 using orizuru::test::Answer;
+using orizuru::test::contains;
+using orizuru::test::Elapsed;
 using orizuru::test::eventually;
 using orizuru::test::follow;
 using orizuru::test::Proxy;
@@ -229,6 +231,40 @@ TEST_CASE_FIXTURE(Living, "a collector that is refused while it waits for an abs
         CHECK(eventually([&] { return is_reaped(redis); }));
     });
     CHECK(took < 15s); // not in the next pass
+}
+
+/// A collector of an own server, where others keep a series going.
+struct Refused {
+    RedisServer server;
+    RedisClient redis{server.uri()};
+    GarbageCollector collector{server.uri(), "q"};
+    std::jthread running{[this](const std::stop_token& token) { collector.run(token, 100ms); }};
+
+    /// How long a consumer stays that has not been heard, although Redis has taken writes for long.
+    Elapsed time_to_reap(milliseconds lease) {
+        redis.command({"EVAL",
+                       "redis.call('RPUSH', KEYS[1], 'held', ARGV[1]) "
+                       "redis.call('SADD', KEYS[2], 'dead') "
+                       "redis.call('SET', KEYS[3], ARGV[2] .. ' 100000 0', 'PX', ARGV[2])",
+                       "3", "orizuru:{q}:processing:dead", "orizuru:{q}:consumers", writes,
+                       header_of(lease), std::to_string((lease * 5 / 12).count())});
+        return time_of([this] { CHECK(eventually([this] { return is_reaped(redis); })); });
+    }
+};
+
+TEST_CASE_FIXTURE(Refused, "a collector that was refused counts an absence once Redis has answered "
+                           "it for as long as a living consumer needs to be heard") {
+    REQUIRE(eventually([this] { return redis.exists("orizuru:{q}:collected"); }));
+    std::this_thread::sleep_for(2600ms); // for which Redis has answered it
+    SUBCASE("it was not refused") { CHECK(time_to_reap(6s) < 2s); }
+    SUBCASE("it was refused") {
+        redis.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
+        REQUIRE(eventually([this] {
+            return contains(redis.command({"INFO", "errorstats"}).text, "errorstat_NOREPLICAS");
+        }));
+        redis.command({"CONFIG", "SET", "min-replicas-to-write", "0"});
+        CHECK(time_to_reap(6s) >= 2400ms);
+    }
 }
 
 TEST_CASE_FIXTURE(Absences, "a single collect() leaves a mark where nobody writes, and counts from "

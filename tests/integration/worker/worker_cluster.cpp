@@ -81,6 +81,24 @@ struct ClusterWorker {
         }
         running = std::jthread([this](const std::stop_token& stop) { worker.run(stop); });
     }
+    /// The worker has seen each pause, and waits for no job.
+    void await_pause() {
+        for (std::size_t i = 0; i < cluster.size(); ++i) {
+            RedisClient node = cluster.client(i);
+            node.command({"CONFIG", "RESETSTAT"});
+            CHECK(eventually([&] { return looks(node) >= 2 * queues.size(); }));
+            CHECK(eventually([&] {
+                return !contains(node.command({"CLIENT", "LIST"}).text, "cmd=blmove");
+            }));
+        }
+    }
+    /// How often the node was asked whether a queue is paused.
+    static std::size_t looks(RedisClient& node) {
+        const std::string counts = node.command({"INFO", "commandstats"}).text;
+        const std::string name = "cmdstat_exists:calls=";
+        const auto at = counts.find(name);
+        return at == std::string::npos ? 0 : std::stoul(counts.substr(at + name.size()));
+    }
     std::size_t count() {
         const std::lock_guard lock(mutex);
         std::size_t sum = 0;
@@ -126,14 +144,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a paused queue rests, on whichever node it is"
     for (const std::string& queue : queues) {
         Pause(endpoint, queue).pause();
     }
-    CHECK(eventually([&] {
-        std::size_t waiting = 0;
-        for (std::size_t i = 0; i < cluster.size(); ++i) {
-            const std::string clients = cluster.client(i).command({"CLIENT", "LIST"}).text;
-            waiting += clients.find("cmd=blmove") != std::string::npos ? 1 : 0;
-        }
-        return waiting == 0;
-    }));
+    await_pause();
     push(1, 1);
     for (const std::string& queue : queues) {
         CHECK(cluster.client_of(queue).llen(queue) == 1);

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/collector/answer_streak.hpp>
 #include <orizuru/detail/collector/awaited_consumers.hpp>
 #include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
@@ -69,6 +70,7 @@ class Passes {
             m_pass_due = false;
             return std::min(m_turns.next(), m_awaited.next());
         } catch (const ReplyError& error) {
+            m_answers.refused();
             if (!is_for_now(error)) {
                 leave_turns();
             }
@@ -181,6 +183,7 @@ class Passes {
             if (!is_count(went_on)) {
                 m_connection.refuse("EVALSHA");
             }
+            m_answers.taken();
         } catch (const ReplyError& error) {
             if (is_for_now(error) || is_redirected(error.what())) {
                 throw;
@@ -237,8 +240,11 @@ class Passes {
         const CollectorState state{
             .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
             .stays = m_interval.has_value(),
+            .answered = m_answers.length(m_connection),
             .takers = m_takers.found(m_connection, m_keys)};
-        return detail::reap(m_connection, m_keys, m_options, state, id);
+        Absence absence = detail::reap(m_connection, m_keys, m_options, state, id);
+        m_answers.taken();
+        return absence;
     }
     /// Takes the fleet's turn at the search, if it is due. Returns false when another collector has
     /// it.
@@ -296,6 +302,7 @@ class Passes {
     GarbageCollectorOptions m_options;
     bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
+    AnswerStreak m_answers;
     EventQueue m_events;
     std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
     EvictionPolicy m_policy;

@@ -150,7 +150,6 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
         begin_recovery(reason);
     }
     m_failure.clear();
-    forget_migration();
 }
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
@@ -171,7 +170,7 @@ inline void Lane::tell_repair(std::string_view detail) noexcept {
 }
 
 inline void Lane::note_migration(std::string_view refusal) noexcept {
-    if (refusal.starts_with("TRYAGAIN") && m_told.migrates_long()) {
+    if (refusal.starts_with("TRYAGAIN") && m_told.migrates_long(Clock::now())) {
         note(EventKind::slot_migrating, refusal);
         wake_unless_driven();
     }

@@ -24,12 +24,13 @@ class ToldTroubles {
         return std::exchange(m_break, Break::none) == Break::told;
     }
 
-    /// A Cluster refuses because the queue's slot is on its way. Returns true once, when it has
-    /// refused for 5 s.
-    [[nodiscard]] bool migrates_long() noexcept {
+    /// A Cluster has refused because the queue's slot is on its way. Returns true once, when it has
+    /// refused for 5 s. Attempts are no further apart than that; refusals that are belong to two
+    /// moves.
+    [[nodiscard]] bool migrates_long(TimePoint now) noexcept {
         constexpr std::chrono::seconds long_enough(5);
-        const TimePoint now = Clock::now();
-        if (m_migrating_since == TimePoint()) {
+        const bool another = now - std::exchange(m_refused_at, now) > long_enough;
+        if (m_migrating_since == TimePoint() || another) {
             m_migrating_since = now;
         }
         if (m_migrating_since == told || now - m_migrating_since < long_enough) {
@@ -47,6 +48,7 @@ class ToldTroubles {
 
     Break m_break = Break::none;
     TimePoint m_migrating_since{};
+    TimePoint m_refused_at{};
 };
 
 } // namespace orizuru::detail

@@ -19,8 +19,8 @@ namespace orizuru::detail {
 
 /// The function gap_of(lease): the longest pause in a series that proves a consumer with that lease
 /// absent. It is longer than the third of a lease between two beats: one consumer keeps a series
-/// going. And a beat that was refused in one such pause comes again before the heartbeat expires;
-/// after two pauses in quick succession it may not.
+/// going. And a beat that was refused in one such pause comes again before the heartbeat expires.
+/// After two pauses in quick succession it may not: see the function look (collector_scripts.hpp).
 ///
 /// The function series(key): its gap, age and credit, and the time since the last write; nothing
 /// if none goes on. A time to live that no write sets does not count.
