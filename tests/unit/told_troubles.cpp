@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/consumer/told_troubles.hpp>
+#include <orizuru/detail/consumer/lane_events.hpp>
 
 #include <doctest/doctest.h>
 

@@ -32,6 +32,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -64,12 +65,11 @@ struct Queue {
     }
 
     void drive(FunctionRef<bool()> done) {
-        Lane::Lock lock(lane);
-        REQUIRE(lane.drive(lock, deadline, nullptr, done));
+        lane.locked([&](Lane::Lock& lock) { REQUIRE(lane.drive(lock, deadline, nullptr, done)); });
     }
     /// Sends a fetch that carries the acks.
     void send_fetch() {
-        const Lane::Lock lock(lane);
+        const Lane::Lock lock(lane.mutex());
         REQUIRE(lane.ready());
         lane.fetch(10);
     }
@@ -77,18 +77,18 @@ struct Queue {
     DeliveryPtr take() {
         send_fetch();
         drive([this] { return lane.mirror().has_ready(); });
-        const Lane::Lock lock(lane);
+        const Lane::Lock lock(lane.mutex());
         Fifo<DeliveryPtr> run;
-        lane.hand_out(run, 1);
+        lane.held().hand_out(run, 1);
         return run.pop_front();
     }
     void ack(const DeliveryPtr& message) {
-        const Lane::Lock lock(lane);
+        const Lane::Lock lock(lane.mutex());
         lane.mirror().want(message, nullptr);
-        lane.let_go();
+        lane.held().let_go();
     }
     [[nodiscard]] std::string id() {
-        const Lane::Lock lock(lane);
+        const Lane::Lock lock(lane.mutex());
         return lane.mirror().identity().id;
     }
     [[nodiscard]] std::string list() { return lane.keys().processing(id()); }
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(OneLink, "replies that a link owes to an earlier incarnation a
     a.send_fetch();
     {
         // Redis has run it or will, but its reply has not been read.
-        const Lane::Lock lock(a.lane);
+        const Lane::Lock lock(a.lane.mutex());
         a.lane.begin_recovery("a doubt");
     }
     b.send_fetch();
@@ -208,15 +208,39 @@ TEST_CASE("at most eight queues of a link adopt their lists at a time") {
         queues.emplace_back(link, "q" + std::to_string(i));
     }
     for (Queue& queue : queues) {
-        const Lane::Lock lock(queue.lane);
+        const Lane::Lock lock(queue.lane.mutex());
         queue.lane.begin_recovery("a doubt");
     }
     for (Queue& queue : queues) {
-        Lane::Lock lock(queue.lane);
+        Lane::Lock lock(queue.lane.mutex());
         CHECK_FALSE(queue.lane.drive(lock, deadline_in(30ms), nullptr, [] { return false; }));
     }
     CHECK(orizuru::test::eventually([&] { return adopts == 8; }));
     CHECK(fetches == 0);
+}
+
+TEST_CASE_FIXTURE(OneLink, "what a call has noted is told without the lock, also when it throws") {
+    Queue a(link, "a");
+    const auto note = [&](const Lane::Lock& lock) {
+        CHECK(lock.owns_lock());
+        a.lane.events().note(EventKind::redelivered, "");
+    };
+    SUBCASE("it returns") { a.lane.locked(note); }
+    SUBCASE("it returns something") {
+        CHECK(a.lane.locked([&](const Lane::Lock& lock) {
+            note(lock);
+            return 7;
+        }) == 7);
+    }
+    SUBCASE("it throws") {
+        CHECK_THROWS_AS(a.lane.locked([&](const Lane::Lock& lock) {
+            note(lock);
+            throw std::runtime_error("refused");
+        }),
+                        std::runtime_error);
+    }
+    CHECK(a.events == std::vector{EventKind::redelivered});
+    CHECK(std::unique_lock(a.lane.mutex(), std::try_to_lock).owns_lock());
 }
 
 TEST_CASE_FIXTURE(OneLink, "no queue gets the reply that is owed to one that has left the link") {
@@ -263,7 +287,7 @@ TEST_CASE("a thread that reads for all notices a reply that comes too late for a
     Queue b(link, "b");
     std::atomic<bool> leads{false};
     std::jthread leader([&] {
-        Lane::Lock lock(a.lane);
+        Lane::Lock lock(a.lane.mutex());
         a.lane.drive(lock, deadline_in(5s), nullptr, [&] {
             leads = true;
             return b.lane.incarnation() > 0;

@@ -57,7 +57,7 @@ struct Waiting {
         : lane(
               std::make_shared<Link>(uri, deadline), [] { return registered_mirror(); },
               EventQueue("q", {})) {
-        Lane::Lock lock(lane);
+        Lane::Lock lock(lane.mutex());
         start(lock);
     }
     void start(Lane::Lock& lock) {
@@ -84,13 +84,13 @@ TEST_CASE_FIXTURE(OwnServer,
     const Mirror& mirror = waiting.mirror;
     Waiter& waiter = waiting.waiter;
     auto reading = std::async(std::launch::async, [&] {
-        Lane::Lock lock(lane);
+        Lane::Lock lock(lane.mutex());
         waiter.read(lock, deadline);
     });
     REQUIRE(somebody_waits());
     {
         // The reply comes in, and before it is read, the list is adopted with its message.
-        Lane::Lock lock(lane);
+        Lane::Lock lock(lane.mutex());
         const std::string list = mirror.keys().processing(mirror.identity().id);
         push({"a"});
         REQUIRE(eventually([&] { return redis.llen(list) == 1; }));
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(OwnServer,
         REQUIRE(mirror.messages().size() == 1);
     }
     reading.get();
-    const Lane::Lock lock(lane);
+    const Lane::Lock lock(lane.mutex());
     CHECK(mirror.messages().size() == 1);
     CHECK(lane.running()); // and nothing is in doubt
 }
@@ -119,7 +119,7 @@ TEST_CASE("a marker behind a wait in Redis is due until it is answered, then the
     Lane& lane = waiting.lane;
     const Mirror& mirror = waiting.mirror;
     Waiter& waiter = waiting.waiter;
-    Lane::Lock lock(lane);
+    Lane::Lock lock(lane.mutex());
     const auto ended = [&] {
         waiter.read(lock, deadline);
         return !mirror.blocked();

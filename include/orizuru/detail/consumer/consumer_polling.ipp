@@ -45,11 +45,13 @@ inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
         m_lane.refuse_fork();
         m_wake.clear();
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // a sentinel may hang
-        Lock lock(m_lane);
-        if (!stopped() && !token.stop_requested() && m_lane.running() && !m_waiter.connected()) {
-            Awaited step;
-            m_waiter.connect(lock, TimePoint::min(), step);
-        }
+        m_lane.locked([&](Lock& lock) {
+            if (!stopped() && !token.stop_requested() && m_lane.running() &&
+                !m_waiter.connected()) {
+                Awaited step;
+                m_waiter.connect(lock, TimePoint::min(), step);
+            }
+        });
     }
     Timeout timeout(std::chrono::milliseconds(0));
     return next(token, timeout);
@@ -63,16 +65,19 @@ inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited)
 
 /// True when the first message of the run can be handed out.
 inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
-    {
-        const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const bool some = m_lane.locked([&](Lock& lock) {
         m_token = &token;
-        Lock lock(m_lane);
         drop_lost_of_run();
         while (m_run.empty() || interrupted()) {
             if (!advance(lock, awaited)) {
                 return false;
             }
         }
+        return true;
+    });
+    if (!some) {
+        return false;
     }
     const Delivery& first = *m_run.front();
     if (first.postponed() && Clock::now() < first.not_before) {

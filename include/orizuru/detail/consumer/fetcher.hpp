@@ -90,7 +90,7 @@ class Fetcher {
     /// Puts messages that were taken over but not handed out back into the mirror.
     [[gnu::cold]] void put_back_run() {
         drop_lost_of_run();
-        m_lane.put_back(m_run);
+        m_lane.held().put_back(m_run);
         m_run.clear();
     }
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
@@ -159,7 +159,7 @@ class Fetcher {
     template <class Done>
     bool drive(Lock& lock, TimePoint deadline, Done done) {
         return m_lane.drive(lock, deadline, &m_wake, [&] {
-            return interrupted() || m_lane.has_refusal() || !m_lane.running() || done();
+            return interrupted() || m_lane.refusal().kept() || !m_lane.running() || done();
         });
     }
     /// True when the link could be connected only by resolving a name. A DNS server may hang, and
@@ -209,7 +209,7 @@ class Fetcher {
 
     void take_run();
     void drop_lost_of_run() {
-        m_lane.drop_lost(m_run);
+        m_lane.held().drop_lost(m_run);
         m_run_recoveries = m_lane.recoveries();
     }
 
@@ -251,11 +251,12 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     while (await_connection(lock, deadline)) {
         m_lane.mirror().requeue_suspects();
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
-            return mirror.state() == Mirror::State::left || m_lane.has_refusal() || is_cut_off() ||
+            return mirror.state() == Mirror::State::left || m_lane.refusal().kept() ||
+                   is_cut_off() ||
                    (m_lane.ready() && !mirror.unanswered() && !mirror.has_acks() &&
                     !mirror.has_moves());
         });
-        if (!reached || m_lane.has_refusal()) {
+        if (!reached || m_lane.refusal().kept()) {
             return false;
         }
         if (is_cut_off()) {

@@ -11,10 +11,12 @@ inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
     while (true) {
         const bool interrupted = stopped() || token.stop_requested();
         if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
-            Lock lock(m_lane);
-            drop_lost_of_run();
-            if ((m_run.empty() || interrupted) &&
-                !wait_for_message(lock, token, timeout.deadline())) {
+            const bool some = m_lane.locked([&](Lock& lock) {
+                drop_lost_of_run();
+                return (!m_run.empty() && !interrupted) ||
+                       wait_for_message(lock, token, timeout.deadline());
+            });
+            if (!some) {
                 return false;
             }
         }
@@ -89,8 +91,8 @@ inline void Fetcher::end_wait(Lock& lock) {
 [[gnu::always_inline]] inline StepInputs Fetcher::begin_step(Lock& lock) {
     using Asked = StepInputs::Asked;
     m_wake.clear();
-    m_lane.take_acks();
-    m_lane.tell_events(lock);
+    m_lane.held().take_acks();
+    m_lane.events().tell_noted(lock);
     const Mirror& mirror = m_lane.mirror();
     // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
     const bool fetched = std::exchange(m_fetches, mirror.fetches()) != mirror.fetches();
@@ -101,7 +103,7 @@ inline void Fetcher::end_wait(Lock& lock) {
     if (now.ready) {
         return now; // nothing of the rest matters then
     }
-    now.refused = m_lane.has_refusal();
+    now.refused = m_lane.refusal().kept();
     now.running = m_lane.running();
     now.suspects = m_lane.suspects_wait() && !std::exchange(m_asked_in_vain, false);
     now.asked = mirror.fetching()  ? Asked::fetch
@@ -123,11 +125,11 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
     switch (step) {
     case Step::refuse:
-        m_lane.throw_refusal();
+        m_lane.refusal().rethrow();
         return true;
     case Step::recover:
         return m_lane.drive(lock, deadline, &m_wake, [&] {
-            return interrupted() || m_lane.has_refusal() || m_lane.running();
+            return interrupted() || m_lane.refusal().kept() || m_lane.running();
         });
     case Step::ask_suspect:
         return ask_suspect(lock, deadline);
@@ -188,7 +190,7 @@ inline bool Fetcher::await_connection(Lock& lock, TimePoint deadline) {
 
 inline void Fetcher::take_run() {
     Mirror& mirror = m_lane.mirror();
-    m_lane.hand_out(m_run, static_cast<std::size_t>(m_most));
+    m_lane.held().hand_out(m_run, static_cast<std::size_t>(m_most));
     // Finding acks that are given without the lock takes a search of the held messages. Where there
     // are many, the lock is cheaper.
     const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);

@@ -219,9 +219,10 @@ inline void Heartbeat::Member::take_look(const Reply& reply) {
     // The first time a collector may just have given its turn back.
     if (none && m_missed) {
         m_look_at = TimePoint::max();
-        m_lane.note(EventKind::not_collected,
-                    "no collector has looked after it: rejected messages and those of dead "
-                    "consumers wait; run a GarbageCollector or a BackgroundCollector");
+        m_lane.events().note(
+            EventKind::not_collected,
+            "no collector has looked after it: rejected messages and those of dead "
+            "consumers wait; run a GarbageCollector or a BackgroundCollector");
     }
     m_missed = none;
 }
@@ -256,7 +257,7 @@ inline void Heartbeat::Member::take(LeaseClock::time_point when, const Reply& re
     if (!reply.is(Reply::Type::integer)) {
         const bool current =
             m_lane.mirror().identity().id == m_asked_id && !m_lane.link().elsewhere(server);
-        if (current && m_lane.among_others() && is_astray(reply.text)) {
+        if (current && m_lane.link().among_others() && is_astray(reply.text)) {
             m_lane.stray(reply.text, server);
         }
         repeat();
@@ -267,7 +268,7 @@ inline void Heartbeat::Member::take(LeaseClock::time_point when, const Reply& re
         return; // the answer is for an earlier incarnation
     }
     if (reply.integer == 1 || reply.integer == 3) {
-        m_lane.confirm_lease(when);
+        m_lane.lease().confirm(when);
         m_callback.call();
         if (reply.integer == 3) {
             m_lane.mark_suspects();

@@ -2,27 +2,27 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A queue's part of a link, under the link's lock: the mirror of the consumer's list, the lease,
-// the guards that keep the consumer alive, and the events not yet delivered. Composes what is due,
-// acts on the replies and recovers after a doubt.
+// A queue's part of a link, under the link's lock: the mirror of the consumer's list, the messages
+// that users hold, the lease and the events not yet told. Composes what is due, acts on the replies
+// and recovers after a doubt.
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
-#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
-#include <orizuru/detail/consumer/keep_alive.hpp>
+#include <orizuru/detail/consumer/held_messages.hpp>
+#include <orizuru/detail/consumer/kept_refusal.hpp>
+#include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
-#include <orizuru/detail/consumer/told_troubles.hpp>
-#include <orizuru/detail/consumer/unattended.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/lease.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
@@ -38,6 +38,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -46,6 +47,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace orizuru::detail {
@@ -58,8 +60,7 @@ struct RedisClient {
 
 class Lane final : private LinkMember {
   public:
-    // What a caller holds for a scope.
-    class Lock;
+    using Lock = Link::Lock;
     class Watch;
 
     [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
@@ -84,19 +85,18 @@ class Lane final : private LinkMember {
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
         return m_recoveries.load(std::memory_order_relaxed);
     }
-    void tell(const Event& event) const noexcept { m_events.tell(event); }
+    /// Calls `action(lock)` with the lock held, then delivers the events that were noted. The
+    /// consumer may then be gone, so the caller keeps alive what it uses afterwards.
+    template <std::invocable<Lock&> Action>
+    auto locked(Action&& action) -> std::invoke_result_t<Action, Lock&>;
 
     // Callers hold the lock for everything below.
-
-    /// Before the first fetch: a delivery that was handed out keeps `object` alive.
-    void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
 
     [[nodiscard]] Link& link() noexcept { return *m_link; }
     /// A node that may serve others has refused a request, since it has not this queue's slot: the
     /// lane sends nothing until it moves to another link, or the link loses this connection.
     [[gnu::cold]] void stray(std::string_view error, const Node& teller);
     [[nodiscard]] bool astray() const noexcept { return m_home == Home::elsewhere; }
-    [[nodiscard]] bool among_others() const noexcept { return m_link->among_others(); }
     /// Moves to another link with the same mutex.
     [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
 
@@ -105,28 +105,13 @@ class Lane final : private LinkMember {
         return m_mirror.state() == Mirror::State::running;
     }
 
-    // Messages. A delivery that was handed out keeps the consumer alive until it is let go, put
-    // back, lost from the run or accepted as a deferred ack.
-
-    /// Moves messages to `run` until it has `most`.
-    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most);
-    /// Removes from `run` what is no longer ours.
-    void drop_lost(Fifo<DeliveryPtr>& run) noexcept;
-    void put_back(const Fifo<DeliveryPtr>& run) noexcept;
-    void put_back(const DeliveryPtr& message) noexcept;
-    void let_go() noexcept { m_guards.drop(1); }
-    [[nodiscard]] bool has_guards() const noexcept { return m_guards.in_use(); }
-
-    /// Takes over the acks that guards have given without the lock.
-    void take_acks() noexcept { m_guards.drop(m_mirror.take_acks()); }
-    /// The same, and accepts no more.
-    void close_acks() noexcept { m_guards.drop(m_mirror.close_acks()); }
-    /// No thread awaits the message's settlement any more: on_event gets the outcome.
+    [[nodiscard]] HeldMessages& held() noexcept { return m_held; }
+    /// No thread awaits the message's settlement any more: the heartbeat goes on with it.
     void leave_unattended(const DeliveryPtr& message) noexcept;
-    /// Asks again for refused settlements that no thread awaits.
-    void retry_refused() { m_unattended.retry(m_mirror, m_events); }
-    /// How many deferred acks came too late since the last call.
-    [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
+    [[nodiscard]] LaneEvents& events() noexcept { return m_events; }
+    [[nodiscard]] Lease& lease() noexcept { return m_lease; }
+    /// Noted by keep_refusal().
+    [[nodiscard]] KeptRefusal& refusal() noexcept { return m_refusal; }
 
     // Requests.
 
@@ -164,7 +149,7 @@ class Lane final : private LinkMember {
     /// Sends the due acks and asks for up to `most` messages. Has the heartbeat beat at once when
     /// the lease is over: the host was asleep.
     void fetch(int most) {
-        if (LeaseClock::now() >= lease_end()) {
+        if (LeaseClock::now() >= m_lease.end()) {
             ask_attention();
         }
         send([&](std::string& out) { m_mirror.send_settle(out, most); });
@@ -200,55 +185,17 @@ class Lane final : private LinkMember {
     }
     /// Notes an error that only a person can fix.
     [[gnu::cold]] void keep_refusal(std::string_view text);
-    /// Throws the noted refusal, if any, and forgets it.
-    void throw_refusal() {
-        if (m_refusal) {
-            std::rethrow_exception(std::exchange(m_refusal, nullptr));
-        }
-    }
-    void forget_refusal() noexcept { m_refusal = nullptr; }
-    [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
-    [[nodiscard]] std::string at_address(std::string_view reason) const {
-        return m_link->at_address(reason);
-    }
     /// Why the queue makes no progress; empty if no failure is known.
     [[nodiscard]] const std::string& last_failure() const noexcept {
         return m_failure.empty() || !m_link->connected() ? m_link->last_failure() : m_failure;
     }
 
-    // The lease.
-
-    void confirm_lease(LeaseClock::time_point asked) noexcept {
-        m_lease_from = std::max(m_lease_from, asked);
-    }
-    /// When the lease that Redis last confirmed ends. Counts from the request, so never too late.
-    [[nodiscard]] LeaseClock::time_point lease_end() const noexcept {
-        return m_lease_from + m_mirror.lease();
-    }
-
     // Events.
 
-    /// Tells of a break, unless one is told of already: of the link, or of the waiter's connection.
-    [[gnu::cold]] void tell_break(std::string_view reason) noexcept;
-    /// Tells that what broke is connected again, if the link is and a break was told of.
-    [[gnu::cold]] void tell_repair(std::string_view detail) noexcept;
-    /// Tells once of a Cluster that has refused for long because the queue's slot is on its way.
-    [[gnu::cold]] void note_migration(std::string_view refusal) noexcept;
-    /// The slot has not been on its way all the time.
-    void forget_migration() noexcept { m_told.forget_migration(); }
-
-    [[gnu::cold]] void note(EventKind kind, std::string_view detail,
-                            std::string_view payload = {}) noexcept {
-        m_events.note(kind, m_mirror.identity().id, detail, payload);
-    }
-    /// Delivers the noted events, with the lock released.
-    void tell_events(Lock& lock);
     /// True when there is something to deliver, or the last guard has ended.
-    [[nodiscard]] bool has_news() const noexcept {
-        return m_guards.has_ended() || !m_events.empty();
-    }
+    [[nodiscard]] bool has_news() const noexcept { return m_held.has_ended() || !m_events.empty(); }
     /// Unlocks, then delivers the noted events. Leaves it unlocked: the consumer may be gone.
-    void deliver(Link::Lock& lock) noexcept;
+    void deliver(Lock& lock) noexcept;
 
     // Work that no caller waits for.
 
@@ -325,22 +272,19 @@ class Lane final : private LinkMember {
     ForkMark m_mark;
     Mirror m_mirror;
     const Endpoint m_endpoint;
-    EventQueue m_events;
-    Unattended m_unattended;
-    KeepAlive m_guards; ///< counts the deliveries that were handed out
+    LaneEvents m_events;
+    HeldMessages m_held;
     LinkedList<Watch> m_watches;
     Hold m_hold;
-    ToldTroubles m_told;
     Home m_home = Home::here;
     Attendance m_attendance;
     Suspects m_suspects = Suspects::none;
     RedisClient m_waiters_client;
     std::int64_t m_sought = 0; ///< the waiter's id while this recovery asks for it
     std::atomic<std::uint64_t> m_recoveries{0};
-    LeaseClock::time_point m_lease_from{};
-    LeaseClock::time_point m_lease_asked{}; ///< when START or ADOPT was last composed
+    Lease m_lease;
     TimePoint m_limit = TimePoint::max();
-    std::exception_ptr m_refusal;
+    KeptRefusal m_refusal;
     std::string m_failure; ///< the queue's last; while the link is down, the link's is newer
 };
 

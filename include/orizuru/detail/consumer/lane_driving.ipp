@@ -11,23 +11,6 @@
 
 namespace orizuru::detail {
 
-/// Holds the link's lock. Its destructor unlocks, then delivers the noted events; the consumer may
-/// then be gone.
-class Lane::Lock : public Link::Lock {
-  public:
-    explicit Lock(Lane& lane) : Link::Lock(*lane.m_mutex), m_lane(lane) {}
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-    ~Lock() {
-        if (m_lane.has_news()) {
-            m_lane.deliver(*this);
-        }
-    }
-
-  private:
-    Lane& m_lane;
-};
-
 /// While one exists, `wake` is signalled by the begin and the end of a recovery, by a refusal, and
 /// by an event for the user that a thread of another queue has read.
 class [[nodiscard]] Lane::Watch : public Linked {
@@ -57,7 +40,9 @@ inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
       m_mutex(m_link->mutex()),
       m_mirror(make_mirror()),
       m_endpoint(Route::to_key(m_link->endpoint(), m_mirror.keys().source())),
-      m_events(std::move(events)) {
+      m_events(std::move(events), m_mirror),
+      m_held(m_mirror, m_events),
+      m_lease(m_mirror.lease()) {
     const Link::Lock lock(*m_mutex);
     m_link->join(*this);
 }
@@ -67,40 +52,31 @@ inline Lane::~Lane() {
     m_link->leave(*this);
 }
 
+template <std::invocable<Lane::Lock&> Action>
+auto Lane::locked(Action&& action) -> std::invoke_result_t<Action, Lock&> {
+    Lock lock(*m_mutex);
+    try {
+        if constexpr (std::is_void_v<std::invoke_result_t<Action, Lock&>>) {
+            action(lock);
+            deliver(lock);
+        } else {
+            auto result = action(lock);
+            deliver(lock);
+            return result;
+        }
+    } catch (...) {
+        deliver(lock);
+        throw;
+    }
+}
+
 inline void Lane::throw_forked() const {
     throw std::logic_error(joined(
         {"a consumer of '", keys().source(), "' is used in a forked child; make a new one there"}));
 }
 
-inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most) {
-    const std::size_t before = run.size();
-    run.reserve(most);
-    while (m_mirror.has_ready() && run.size() < most) {
-        run.push_back(m_mirror.hand_out());
-    }
-    m_guards.add(run.size() - before);
-}
-
-inline void Lane::drop_lost(Fifo<DeliveryPtr>& run) noexcept {
-    const std::size_t before = run.size();
-    run.erase_if(
-        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
-    m_guards.drop(before - run.size());
-}
-
-inline void Lane::put_back(const Fifo<DeliveryPtr>& run) noexcept {
-    m_guards.drop(run.size());
-    m_mirror.put_back(run);
-}
-
-inline void Lane::put_back(const DeliveryPtr& message) noexcept {
-    let_go();
-    m_mirror.put_back(message);
-}
-
 inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
-    let_go();
-    m_unattended.add(message);
+    m_held.leave_unattended(message);
     ask_attention();
 }
 
@@ -112,7 +88,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
         if (wake != nullptr) {
             wake->clear();
         }
-        take_acks();
+        m_held.take_acks();
         // Before anything asks for the end of a hold, which would else be slept through.
         const TimePoint now = Clock::now();
         if (done()) {
@@ -124,7 +100,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
         }
         if (!m_events.empty()) {
             // A leader must not do this: a callback that settles a guard would wait for itself.
-            tell_events(lock);
+            m_events.tell_noted(lock);
             continue;
         }
         const bool connected = m_link->connected();
@@ -160,7 +136,7 @@ inline void Lane::advance() {
     }
     const auto compose = [this](Purpose purpose, auto send) {
         if (purpose != Purpose::chain) {
-            m_lease_asked = LeaseClock::now();
+            m_lease.ask();
         }
         m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*send)(out); });
     };
@@ -192,13 +168,13 @@ inline bool Lane::attend(TimePoint now) {
         return false;
     }
     if (m_attendance.begin()) {
-        retry_refused();
+        m_held.retry_refused();
     }
-    take_acks();
+    m_held.take_acks();
     wake_poller();
     const bool settled = running() || m_mirror.state() == Mirror::State::left;
     const bool at_rest = settled && !m_mirror.has_acks() && !m_mirror.has_moves() &&
-                         m_unattended.empty() && !m_attendance.link_is_awaited();
+                         m_held.all_attended() && !m_attendance.link_is_awaited();
     if (at_rest || now >= m_limit) {
         m_attendance.end();
         return false;
@@ -207,21 +183,16 @@ inline bool Lane::attend(TimePoint now) {
     return true;
 }
 
-inline void Lane::tell_events(Lock& lock) {
-    if (!m_events.empty()) {
-        const auto batch = m_events.take();
-        const Unlocked open(lock);
-        m_events.tell(batch);
+inline void Lane::deliver(Lock& lock) noexcept {
+    if (!has_news()) {
+        return lock.unlock();
     }
-}
-
-inline void Lane::deliver(Link::Lock& lock) noexcept {
-    const auto ended = m_guards.take_ended();
-    const auto batch = m_events.take();
+    const auto ended = m_held.take_ended();
+    const auto batch = m_events.noted().take();
     // Another thread may settle the last guard while a callback runs.
-    const auto alive = m_guards.object();
+    const auto alive = m_held.consumer();
     lock.unlock();
-    m_events.tell(batch);
+    m_events.noted().tell(batch);
 }
 
 inline void Lane::wake_own() noexcept {

@@ -20,12 +20,12 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
         m_hold.succeeded();
         m_failure.clear();
         m_home = m_home == Home::doubtful ? Home::here : m_home;
-        forget_migration();
+        m_events.forget_migration();
     }
     if (m_mirror.take_trial_news()) {
         mark_suspects();
     }
-    m_unattended.tell(m_events, m_mirror.identity().id);
+    m_held.note_outcomes();
     wake_poller();
     if (!m_events.empty()) {
         wake_unless_driven();
@@ -60,24 +60,23 @@ inline void Lane::on_registered() {
     if (m_link->among_others()) {
         EndpointParts::of(m_endpoint).place->set(m_link->server());
     }
-    confirm_lease(m_lease_asked);
-    forget_refusal();
+    m_lease.confirm();
+    m_refusal.forget();
     wake_own(); // a thread that polls may go on
 }
 
 inline void Lane::after_recovery(const Recovered& recovered) {
     m_recoveries.fetch_add(1, std::memory_order_relaxed);
-    m_unattended.on_lost(recovered.lost);
-    m_guards.drop(recovered.acked);
+    m_held.on_recovered(recovered);
     if (!recovered.refusal.empty()) {
         keep_refusal(recovered.refusal);
     }
     if (recovered.reaped || !recovered.lost.empty()) {
-        note(EventKind::lease_lost,
-             joined({Digits(recovered.lost.size()), " messages are with others now"}));
+        m_events.note(EventKind::lease_lost,
+                      joined({Digits(recovered.lost.size()), " messages are with others now"}));
     }
     for (const DeliveryPtr& message : recovered.surfaced) {
-        note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
+        m_events.note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
     }
     wake_unless_driven(); // the last guard may have acked what is lost
 }
@@ -89,16 +88,16 @@ inline void Lane::act_on(const Verdict& verdict) {
     case Remedy::send_body: // never: the mirror does that itself
         return;
     case Remedy::back_off:
-        keep_failure(m_failure, at_address(verdict.reason));
-        note_migration(verdict.reason);
+        keep_failure(m_failure, m_link->at_address(verdict.reason));
+        m_events.note_migration(verdict.reason);
         m_hold.begin(longest_hold());
         return;
     case Remedy::recover:
         m_hold.begin(longest_hold());
-        begin_recovery(at_address(verdict.reason));
+        begin_recovery(m_link->at_address(verdict.reason));
         return;
     case Remedy::reconnect:
-        begin_recovery(at_address(verdict.reason));
+        begin_recovery(m_link->at_address(verdict.reason));
         return;
     case Remedy::give_up:
         m_hold.begin(longest_hold());
@@ -123,7 +122,7 @@ inline void Lane::stray(std::string_view error, const Node& teller) {
     if (std::exchange(m_home, Home::elsewhere) != Home::here) {
         m_hold.begin(longest_hold()); // nodes may refer to each other
     }
-    begin_recovery(at_address(error));
+    begin_recovery(m_link->at_address(error));
     ask_attention();
 }
 
@@ -153,48 +152,29 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 }
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
-    tell_break(reason);
+    m_events.note_break(reason);
     wake_unless_driven();
-}
-
-inline void Lane::tell_break(std::string_view reason) noexcept {
-    if (m_told.begin_break()) {
-        note(EventKind::disconnected, reason);
-    }
-}
-
-inline void Lane::tell_repair(std::string_view detail) noexcept {
-    if (!m_link->in_outage() && m_told.end_break()) {
-        note(EventKind::reconnected, detail);
-    }
-}
-
-inline void Lane::note_migration(std::string_view refusal) noexcept {
-    if (refusal.starts_with("TRYAGAIN") && m_told.migrates_long(Clock::now())) {
-        note(EventKind::slot_migrating, refusal);
-        wake_unless_driven();
-    }
 }
 
 inline void Lane::on_connected(std::string_view repair) noexcept {
     if (!repair.empty()) {
-        tell_repair(repair);
+        m_events.note_repair(repair);
         wake_unless_driven();
     } else if (m_link->among_others()) { // it may have been told of a break of another link
-        tell_repair(endpoint().address());
+        m_events.note_repair(endpoint().address());
     }
     wake_poller();
 }
 
 inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {
-    m_refusal = refusal;
+    m_refusal.keep(refusal);
     wake_own();
 }
 
 inline void Lane::keep_refusal(std::string_view text) {
-    keep_failure(m_failure, at_address(text));
-    m_refusal = std::make_exception_ptr(
-        reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text));
+    keep_failure(m_failure, m_link->at_address(text));
+    m_refusal.keep(std::make_exception_ptr(
+        reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text)));
     wake_own();
 }
 

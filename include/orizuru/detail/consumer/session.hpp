@@ -52,13 +52,15 @@ class Session {
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
     /// ReplyError the message is still held; after others the settlement goes on in the background.
-    bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
+    bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what) {
+        return m_lane.locked(
+            [&](Lock& lock) { return settle(lock, message, std::move(move), what); });
+    }
     /// Rejects a message that its guard left unsettled; waits at most command_timeout.
     [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
     /// Puts the message back: `next` returns it again behind those it has already taken over.
     void put_back(const DeliveryPtr& message) noexcept {
-        Lock lock(m_lane);
-        m_lane.put_back(message);
+        m_lane.locked([&](Lock&) { m_lane.held().put_back(message); });
     }
     /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
     /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
@@ -70,31 +72,31 @@ class Session {
 
     /// True if no other consumer can have this handed-out message.
     [[nodiscard]] bool holds(const DeliveryPtr& message) {
-        const Lock lock(m_lane); // before the clock: this may wait
-        return message->state != Delivery::State::lost && LeaseClock::now() < m_lane.lease_end();
+        const Lock lock(m_lane.mutex()); // before the clock: this may wait
+        return message->state != Delivery::State::lost && LeaseClock::now() < m_lane.lease().end();
     }
 
     void mark_suspects() noexcept {
-        const Lock lock(m_lane);
+        const Lock lock(m_lane.mutex());
         m_lane.mark_suspects();
     }
     std::size_t flush();
     std::uint64_t size();
     std::string id() {
         m_lane.refuse_fork();
-        const Lock lock(m_lane);
+        const Lock lock(m_lane.mutex());
         return m_lane.mirror().identity().id;
     }
     [[nodiscard]] bool connected() {
         m_lane.refuse_fork();
-        const Lock lock(m_lane);
+        const Lock lock(m_lane.mutex());
         return !m_lane.link().in_outage();
     }
 
     /// Until `close` has returned, every wait for Redis ends by this time.
     void end_by(TimePoint time) noexcept {
         {
-            const Lock lock(m_lane);
+            const Lock lock(m_lane.mutex());
             m_lane.limit(time);
         }
         m_fetcher.wake().signal();
@@ -108,7 +110,7 @@ class Session {
     [[nodiscard]] const Keys& keys() const noexcept { return m_lane.keys(); }
     [[nodiscard]] std::string address() const { return m_lane.endpoint().address(); }
     [[gnu::cold]] void tell(EventKind kind, std::string_view detail, std::string_view payload) {
-        m_lane.tell({kind, keys().source(), id(), detail, payload});
+        m_lane.events().tell({kind, keys().source(), id(), detail, payload});
     }
 
   private:
@@ -120,16 +122,25 @@ class Session {
     [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options,
                           TrialShare share);
 
-    [[gnu::cold]] void start(TimePoint deadline);
+    [[gnu::cold]] void start(Lock& lock, TimePoint deadline);
     [[gnu::cold]] void finish() noexcept;
 
     [[gnu::cold]] void end(Lock& lock);
+    std::uint64_t ask_size(Lock& lock);
 
-    [[nodiscard]] TimePoint patience(TimePoint since) const {
-        const TimePoint own = std::max(Clock::now() + (m_lane.lease_end() - LeaseClock::now()),
+    [[nodiscard]] TimePoint patience(TimePoint since) {
+        const TimePoint own = std::max(Clock::now() + (m_lane.lease().end() - LeaseClock::now()),
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }
+    bool settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
+                std::string_view what);
+    [[gnu::cold]] void reject_unattended(Lock& lock, const DeliveryPtr& message,
+                                         std::unique_ptr<Move> reject) noexcept;
+    [[gnu::cold]] std::optional<bool> bury(Lock& lock, const DeliveryPtr& message,
+                                           std::unique_ptr<Move> move, const std::stop_token& token,
+                                           TimePoint deadline);
+    std::size_t flush(Lock& lock);
     bool await(Lock& lock, FunctionRef<bool()> answered);
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
                                                   std::string_view what) const {
@@ -160,7 +171,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
     session->m_membership.emplace(std::move(heartbeat), session, session->m_lane,
                                   session->m_options);
     try {
-        session->start(deadline);
+        session->m_lane.locked([&](Lock& lock) { session->start(lock, deadline); });
     } catch (...) {
         session->m_membership.reset();
         throw;
@@ -179,8 +190,8 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
             own->finish();
         }
     });
-    const Lock lock(session->m_lane);
-    session->m_lane.keep_alive(handle);
+    const Lock lock(session->m_lane.mutex());
+    session->m_lane.held().keep_alive(handle);
     return handle;
 }
 
@@ -204,21 +215,20 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
           EventQueue(keys.source(), m_options.on_event)),
       m_fetcher(m_lane, m_options, std::move(share)) {}
 
-inline void Session::start(TimePoint deadline) {
-    Lock lock(m_lane);
-    const bool answered = m_lane.drive(lock, deadline, nullptr,
-                                       [this] { return m_lane.running() || m_lane.has_refusal(); });
-    m_lane.throw_refusal();
+inline void Session::start(Lock& lock, TimePoint deadline) {
+    const bool answered = m_lane.drive(
+        lock, deadline, nullptr, [this] { return m_lane.running() || m_lane.refusal().kept(); });
+    m_lane.refusal().rethrow();
     if (!answered) {
         throw ConnectionError(
             joined({"registering a consumer of '", keys().source(), "': ",
-                    m_lane.last_failure().empty() ? m_lane.at_address("no reply in time")
+                    m_lane.last_failure().empty() ? m_lane.link().at_address("no reply in time")
                                                   : m_lane.last_failure()}));
     }
     const auto memory = m_lane.query(lock, deadline, "INFO", "memory");
     // Without the right to INFO there is nothing to warn of.
     if (memory && !evicting_policy(memory->text).empty()) {
-        m_lane.note(EventKind::not_noeviction, evicting_policy(memory->text));
+        m_lane.events().note(EventKind::not_noeviction, evicting_policy(memory->text));
     }
 }
 
@@ -230,7 +240,7 @@ inline void Session::end(Lock& lock) {
     const TimePoint until = waited                      ? now
                             : m_membership->on_thread() ? now + grace
                                                         : now + m_lane.endpoint().command_timeout();
-    m_lane.forget_refusal(); // no caller is left to tell
+    m_lane.refusal().forget(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     if (!m_fetcher.leave(lock, until)) {
         m_gave_up = Clock::now();
@@ -241,14 +251,15 @@ inline void Session::close() noexcept {
     m_fetcher.stop();
     try {
         if (!m_lane.forked()) {
-            Lock lock(m_lane);
-            m_lane.close_acks();
-            m_fetcher.put_back_run();
-            end(lock);
-            if (m_lane.has_guards()) {
-                m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
-                m_lane.ask_attention();
-            }
+            m_lane.locked([this](Lock& lock) {
+                m_lane.held().close_acks();
+                m_fetcher.put_back_run();
+                end(lock);
+                if (m_lane.held().any()) {
+                    m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
+                    m_lane.ask_attention();
+                }
+            });
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
@@ -258,10 +269,11 @@ inline void Session::close() noexcept {
 inline void Session::finish() noexcept {
     m_fetcher.stop();
     try {
-        Lock lock(m_lane);
-        m_lane.take_acks();
-        m_lane.mirror().forsake();
-        end(lock);
+        m_lane.locked([this](Lock& lock) {
+            m_lane.held().take_acks();
+            m_lane.mirror().forsake();
+            end(lock);
+        });
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
     }
@@ -270,7 +282,10 @@ inline void Session::finish() noexcept {
 
 inline std::uint64_t Session::size() {
     m_lane.refuse_fork();
-    Lock lock(m_lane);
+    return m_lane.locked([this](Lock& lock) { return ask_size(lock); });
+}
+
+inline std::uint64_t Session::ask_size(Lock& lock) {
     const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
     const auto reply = m_lane.query(lock, until, "LLEN", keys().source());
     const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };

@@ -24,19 +24,17 @@ inline bool Session::await(Lock& lock, FunctionRef<bool()> answered) {
     return true;
 }
 
-inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
+inline bool Session::settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
-    const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
-    Lock lock(m_lane);
     if (message->state == S::lost) {
-        m_lane.let_go();
+        m_lane.held().let_go();
         return false;
     }
     message->failures = 0;
-    if (deferred) {
+    if (m_options.ack == AckMode::deferred && move == nullptr) {
         m_lane.mirror().want_deferred(message);
-        m_lane.let_go();
+        m_lane.held().let_go();
         return true;
     }
     m_lane.mirror().want(message, std::move(move));
@@ -53,12 +51,11 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         m_lane.leave_unattended(message);
         throw;
     }
-    m_lane.let_go();
+    m_lane.held().let_go();
     return message->state == S::settled;
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
-    using S = Delivery::State;
     if (m_lane.forked()) {
         return;
     }
@@ -70,9 +67,14 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         put_back(message);
         return;
     }
-    Lock lock(m_lane);
+    m_lane.locked([&](Lock& lock) { reject_unattended(lock, message, std::move(reject)); });
+}
+
+inline void Session::reject_unattended(Lock& lock, const DeliveryPtr& message,
+                                       std::unique_ptr<Move> reject) noexcept {
+    using S = Delivery::State;
     if (message->state != S::held) {
-        m_lane.let_go();
+        m_lane.held().let_go();
         return;
     }
     m_lane.mirror().want(message, std::move(reject));
@@ -83,7 +85,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         // It goes on in the background, as after a timeout.
     }
     if (message->state == S::settled || message->state == S::lost) {
-        m_lane.let_go();
+        m_lane.held().let_go();
         return;
     }
     m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
@@ -92,21 +94,27 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
 
 inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::string& reason,
                                          const std::stop_token& token, TimePoint deadline) {
-    using S = Delivery::State;
-    std::unique_ptr<Move> bury;
+    std::unique_ptr<Move> move;
     try {
-        bury = std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
+        move = std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
                                       std::vector{joined({"undecodable: ", reason})});
     } catch (...) {
         put_back(message);
         throw;
     }
-    Lock lock(m_lane);
+    return m_lane.locked(
+        [&](Lock& lock) { return bury(lock, message, std::move(move), token, deadline); });
+}
+
+inline std::optional<bool> Session::bury(Lock& lock, const DeliveryPtr& message,
+                                         std::unique_ptr<Move> move, const std::stop_token& token,
+                                         TimePoint deadline) {
+    using S = Delivery::State;
     if (message->state == S::lost) {
-        m_lane.let_go();
+        m_lane.held().let_go();
         return false;
     }
-    m_lane.mirror().want(message, std::move(bury));
+    m_lane.mirror().want(message, std::move(move));
     try {
         m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(), [&] {
             return is_answered(*message) || m_fetcher.stopped() || token.stop_requested();
@@ -121,19 +129,22 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     }
     if (message->state == S::held) {
         const std::string refusal = std::exchange(message->refusal, {});
-        m_lane.put_back(message);
+        m_lane.held().put_back(message);
         throw_refused(refusal, "burying");
     }
-    m_lane.let_go();
+    m_lane.held().let_go();
     return message->state == S::settled;
 }
 
 inline std::size_t Session::flush() {
-    using S = Delivery::State;
     m_lane.refuse_fork();
-    Lock lock(m_lane);
-    m_lane.take_acks();
-    m_lane.retry_refused();
+    return m_lane.locked([this](Lock& lock) { return flush(lock); });
+}
+
+inline std::size_t Session::flush(Lock& lock) {
+    using S = Delivery::State;
+    m_lane.held().take_acks();
+    m_lane.held().retry_refused();
     Fifo<DeliveryPtr> pending;
     for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred) {
@@ -149,7 +160,7 @@ inline std::size_t Session::flush() {
             throw_refused(message->refusal, "acking");
         }
     }
-    return m_lane.take_late_acks();
+    return m_lane.held().take_late_acks();
 }
 
 } // namespace orizuru::detail

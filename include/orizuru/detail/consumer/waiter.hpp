@@ -128,7 +128,7 @@ class Waiter {
         case Unblocking::Meaning::nothing:
             return;
         case Unblocking::Meaning::doubt:
-            m_lane.begin_recovery(m_lane.at_address("an unexpected reply beside BLMOVE"));
+            m_lane.begin_recovery(m_lane.link().at_address("an unexpected reply beside BLMOVE"));
             return;
         }
     }
@@ -199,7 +199,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
-            m_lane.begin_recovery(m_lane.at_address(
+            m_lane.begin_recovery(m_lane.link().at_address(
                 joined({mirror.looking() ? "LMOVE" : "BLMOVE", " was not answered in time"})));
         }
     } catch (const std::exception& error) {
@@ -210,7 +210,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             return;
         }
         m_lane.begin_recovery(error.what());
-        m_lane.tell_break(error.what());
+        m_lane.events().note_break(error.what());
         keep_failure(m_broken_by.emplace(), error.what());
         m_broken_at = Clock::now();
     }
@@ -224,7 +224,7 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
         m_oom_pause = {};
         m_failures = 0;
         m_backoff.reset();
-        m_lane.forget_migration();
+        m_lane.events().forget_migration();
         return;
     case Remedy::back_off:
         if (verdict.reason.starts_with("OOM")) {
@@ -233,20 +233,20 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
             m_not_before = Clock::now() + m_oom_pause;
             return;
         }
-        m_lane.note_migration(verdict.reason);
+        m_lane.events().note_migration(verdict.reason);
         pause();
         return;
     case Remedy::reconnect:
         pause();
         // Redis' role has changed, so it may have gone back in time: check the list.
-        m_lane.begin_recovery(m_lane.at_address(verdict.reason));
+        m_lane.begin_recovery(m_lane.link().at_address(verdict.reason));
         return;
     case Remedy::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
             m_lane.keep_refusal(joined({"WRONGTYPE the source is a ", found}));
         } else if (++m_failures < most_failures) {
-            m_lane.begin_recovery(m_lane.at_address(verdict.reason));
+            m_lane.begin_recovery(m_lane.link().at_address(verdict.reason));
         } else {
             m_failures = 0;
             m_lane.keep_refusal(verdict.reason);

@@ -50,12 +50,12 @@ inline void Waiter::begin_attempt(Lock& lock, TimePoint deadline) {
 
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
 inline void Waiter::use(Attempt attempt, const Reply& id) {
-    if (m_broken_by) {
-        m_lane.tell_repair(
+    if (m_broken_by && !m_lane.link().in_outage()) {
+        m_lane.events().note_repair(
             joined({attempt.stream->address(), ", after ", Digits(milliseconds_since(m_broken_at)),
                     " ms; the last error was: ", *m_broken_by}));
-        m_broken_by.reset();
     }
+    m_broken_by.reset();
     m_lane.set_waiters_client({id.integer, attempt.stream->server()});
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);
