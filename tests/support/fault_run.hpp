@@ -108,8 +108,8 @@ class FaultReport {
     void violation(const std::string& what, const FaultOptions::Values& again = {}) {
         const std::lock_guard lock(m_mutex);
         if (++m_violations <= shown_violations) {
-            std::cout << "violation: " << what << "\n  to repeat: " << m_options.command(again)
-                      << std::endl;
+            m_shown.push_back("violation: " + what + "\n  to repeat: " + m_options.command(again));
+            std::cout << m_shown.back() << std::endl;
         }
     }
     [[nodiscard]] std::size_t violations() const {
@@ -130,6 +130,9 @@ class FaultReport {
             std::cout << "    " << times << ' ' << kind << '\n';
             complete &= times > 0;
         }
+        for (const std::string& one : m_shown) { // again: of a long output the end is kept
+            std::cout << one << '\n';
+        }
         std::cout << (complete ? "" : "a kind of fault never came\n") << m_violations
                   << " violations" << std::endl;
         return complete && m_violations == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -141,6 +144,7 @@ class FaultReport {
     const FaultOptions& m_options;
     mutable std::mutex m_mutex;
     std::map<std::string, std::uint64_t, std::less<>> m_came;
+    std::vector<std::string> m_shown;
     std::size_t m_violations = 0;
 };
 

@@ -179,7 +179,7 @@ inline void beat(Stage& stage) {
     stage.prepare(1);
     std::atomic<int> beats = 0;
     ConsumerOptions options = fetching(2);
-    options.lease = std::chrono::milliseconds(100);
+    options.lease = 3 * stage.endpoint().command_timeout(); // a beat has as long as any request
     options.on_beat = [&] { ++beats; };
     RawConsumer consumer = consumer_of(stage, options);
     RawGuard guard = take(stage, consumer);
