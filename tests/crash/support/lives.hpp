@@ -44,10 +44,9 @@ class Lives {
     }
 
     /// Returns in words who was taken for dead at this Redis and lived: its process had neither
-    /// been hampered nor late meanwhile, nor did two outages follow each other quickly. One whose
-    /// connection broke shortly before an outage or in it may have to recover: it does not beat
-    /// until then, and hears late that it was reaped. The pauses between its attempts grow. Counts
-    /// the others for the report.
+    /// been hampered nor late meanwhile. One whose connection broke shortly before an outage or in
+    /// it may have to recover: it does not beat until then, and hears late that it was reaped. The
+    /// pauses between its attempts grow. Counts the others for the report.
     [[nodiscard]] std::vector<std::string> judge(RedisClient& redis, const WriteOutages& outages);
 
   private:
@@ -82,7 +81,6 @@ class Lives {
                                                  std::int64_t time);
     static bool may_recover(const Life& life, const LateBySerial& late, const Span& unheard,
                             const Spans& outages);
-    static bool follow_quickly(const Spans& outages, const Span& unheard);
     static std::string words(const Reaping& reaping, std::int64_t lateness, const Spans& outages);
 
     std::string m_folder;
@@ -117,8 +115,6 @@ inline std::vector<std::string> Lives::judge(RedisClient& redis, const WriteOuta
         } else if (*missed > reaping.time + lease / 2 ||
                    may_recover(life, late, unheard, outages.past())) {
             m_report.came("living consumer reaped that was to recover from an outage");
-        } else if (follow_quickly(outages.past(), unheard)) {
-            m_report.came("living consumer reaped after two outages in quick succession");
         } else {
             wrong.push_back(words(reaping, lateness, outages.past()));
         }
@@ -174,14 +170,6 @@ inline bool Lives::may_recover(const Life& life, const LateBySerial& late, const
         return outage.meets({unheard.begin - longest_pause, unheard.end}) &&
                std::ranges::any_of(broken, [&](const Span& one) { return heedful.meets(one); });
     });
-}
-
-inline bool Lives::follow_quickly(const Spans& outages, const Span& unheard) {
-    const Span longer{unheard.begin - lease, unheard.end};
-    return std::ranges::adjacent_find(outages, [&](const Span& first, const Span& second) {
-               return longer.meets(first) && longer.meets(second) &&
-                      second.begin - first.end < lease;
-           }) != outages.end();
 }
 
 inline std::string Lives::words(const Reaping& reaping, std::int64_t lateness,

@@ -48,10 +48,10 @@ class WriteOutages {
     WriteOutages& operator=(const WriteOutages&) = delete;
     ~WriteOutages() { stop_script(); }
 
-    /// True if Redis takes writes, and did for a lease: of two outages in quick succession each may
-    /// cost a consumer a beat.
+    /// True if Redis takes writes, and did for a lease, or sometimes for a tenth of one: the living
+    /// may have had no time to beat in between.
     [[nodiscard]] bool may_begin() const {
-        return !m_kind && Clock::now() >= m_free_since + storm_lease;
+        return !m_kind && Clock::now() >= m_free_since + m_least_apart;
     }
     /// How long they take from now on; at first half a lease to three.
     void take(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
@@ -66,6 +66,7 @@ class WriteOutages {
         if ((chance.happens(0.1) || due) && may_begin()) {
             begin(std::chrono::milliseconds(chance.between(static_cast<int>(m_shortest.count()),
                                                            static_cast<int>(m_longest.count()))));
+            m_least_apart = chance.happens(0.4) ? storm_lease / 10 : storm_lease;
         }
     }
     /// Ends the one whose time is over.
@@ -119,6 +120,7 @@ class WriteOutages {
     RedisClient m_redis{m_server.plain_uri()};
     std::chrono::milliseconds m_shortest = storm_lease / 2;
     std::chrono::milliseconds m_longest = 3 * storm_lease;
+    std::chrono::milliseconds m_least_apart = storm_lease;
     std::optional<std::size_t> m_kind; ///< of the one that goes on
     std::int64_t m_begin = 0;
     Clock::time_point m_end;

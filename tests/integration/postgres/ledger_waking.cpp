@@ -306,6 +306,20 @@ TEST_CASE_FIXTURE(Waking, "a job that is committed while a reconciler falls asle
     CHECK(arrives(1));
 }
 
+TEST_CASE_FIXTURE(Waking, "a job whose commit a reconciler did not wait for is sent") {
+    pqxx::connection connection(database.conninfo());
+    pqxx::work submitting(connection);
+    ledger.submit(submitting, "x");
+    submitting.exec("SET CONSTRAINTS ALL IMMEDIATE"); // while nobody sleeps
+    const auto thread = running();
+    REQUIRE(someone_dozes_off());
+    REQUIRE(eventually([this] { return !dozes_off(); })); // it has given up, and looks
+    std::this_thread::sleep_for(100ms);
+    submitting.commit();
+    // It looks again after half a second. One that slept would be missed after two.
+    CHECK(time_of([this] { CHECK(arrives(1)); }) < 1200ms);
+}
+
 TEST_CASE_FIXTURE(Waking, "another reconciler takes over when the one that was awake has died") {
     const auto thread = running();
     const auto sleeps = [this] {

@@ -151,12 +151,13 @@ struct PostgresFixture {
         return eventually(
             [this] { return number("SELECT ceil(pg_notification_queue_usage())") == 0; });
     }
-    /// True when one that falls asleep waits for transactions that are about to be committed.
+    /// True while one that falls asleep waits for transactions that are about to be committed.
+    bool dozes_off() {
+        return number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
+                      "AND NOT granted") > 0;
+    }
     bool someone_dozes_off() {
-        return eventually([this] {
-            return number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
-                          "AND NOT granted") > 0;
-        });
+        return eventually([this] { return dozes_off(); });
     }
     std::string text(const std::string& query) { return sql(query)[0][0].as<std::string>(); }
 };
