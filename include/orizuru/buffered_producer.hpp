@@ -97,10 +97,8 @@ class BufferedProducer<T> {
     /// Throws: ReplyError, ConnectionError, ProtocolError; it never returns a made-up 0.
     std::uint64_t size() { return m_core.length(); }
 
-    [[nodiscard]] const Keys& keys() const noexcept { return m_core.keys(); }
-    [[nodiscard]] const BufferedProducerOptions& options() const noexcept {
-        return m_core.options();
-    }
+    [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    [[nodiscard]] const BufferedProducerOptions& options() const { return m_core.options(); }
 
   private:
     detail::BufferedProducerCore m_core;

@@ -9,6 +9,7 @@
 // message is blamed for a consumer's death, and buries it when the count exceeds a limit.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector_options.hpp>
 
@@ -66,7 +67,7 @@ class GarbageCollector {
 
   private:
     struct Parts;
-    std::unique_ptr<Parts> m_parts;
+    detail::Owned<std::unique_ptr<Parts>, "garbage collector"> m_parts;
 };
 
 } // namespace orizuru

@@ -109,8 +109,8 @@ class Producer<T> {
         return m_core.command(name, bytes);
     }
 
-    [[nodiscard]] const Keys& keys() const noexcept { return m_core.keys(); }
-    [[nodiscard]] const ProducerOptions& options() const noexcept { return m_core.options(); }
+    [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    [[nodiscard]] const ProducerOptions& options() const { return m_core.options(); }
 
     /// The length of the queue.
     /// Redis: LLEN, O(1). Throws as push does; it never returns a made-up 0.

@@ -3,7 +3,7 @@
 
 #include "support/eventually.hpp"
 
-#include <orizuru/detail/base/busy_poll.hpp>
+#include <orizuru/detail/redis/busy_poll.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/wake.hpp>
 

@@ -11,6 +11,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -151,7 +152,7 @@ class DeadList {
 
     Keys m_keys;
     std::string m_dead;
-    std::shared_ptr<Connection> m_connection;
+    detail::Owned<std::shared_ptr<Connection>, "dead list"> m_connection;
 };
 
 } // namespace orizuru

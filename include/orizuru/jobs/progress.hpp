@@ -7,6 +7,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 
@@ -66,7 +67,7 @@ class Progress {
 
   private:
     Keys m_keys;
-    std::shared_ptr<Connection> m_connection;
+    detail::Owned<std::shared_ptr<Connection>, "progress"> m_connection;
 };
 
 } // namespace orizuru

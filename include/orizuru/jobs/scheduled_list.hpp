@@ -10,6 +10,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -81,7 +82,7 @@ class ScheduledList {
 
     Keys m_keys;
     std::string m_scheduled;
-    std::shared_ptr<Connection> m_connection;
+    detail::Owned<std::shared_ptr<Connection>, "scheduled list"> m_connection;
 };
 
 } // namespace orizuru

@@ -8,6 +8,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/endpoint.hpp>
@@ -80,7 +81,7 @@ class Scheduler {
     void run(const std::stop_token& token);
 
   private:
-    std::unique_ptr<detail::DueMessages> m_due;
+    detail::Owned<std::unique_ptr<detail::DueMessages>, "scheduler"> m_due;
     std::unique_ptr<detail::WakeLists> m_wake;
 };
 

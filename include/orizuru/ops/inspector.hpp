@@ -6,6 +6,7 @@
 // messages, has them served now, or moves them to other queues.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -41,7 +43,8 @@ struct SoughtId;
 class Inspector {
   public:
     /// Does not connect yet.
-    explicit Inspector(Endpoint endpoint) : m_connections(std::move(endpoint)) {}
+    explicit Inspector(Endpoint endpoint)
+        : m_connections(std::make_unique<detail::QueueConnections>(std::move(endpoint))) {}
 
     /// The queues that workers serve or have served, sorted: each worker adds its own when it
     /// starts, and every 10 minutes. Redis: SMEMBERS, O(queues).
@@ -214,7 +217,7 @@ class Inspector {
     void find_held(const Keys& keys, const detail::SoughtId& sought, std::int64_t most,
                    std::vector<PlacedMessage>& found);
 
-    detail::QueueConnections m_connections;
+    detail::Owned<std::unique_ptr<detail::QueueConnections>, "inspector"> m_connections;
 };
 
 } // namespace orizuru

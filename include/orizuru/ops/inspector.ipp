@@ -26,7 +26,7 @@ ORIZURU_INLINE std::optional<Job<Raw>> PlacedMessage::job() const {
 }
 
 ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
-    Connection& connection = *m_connections.of_queues();
+    Connection& connection = *m_connections->of_queues();
     const Reply reply = connection.command(Keys::queues(), "SMEMBERS", Keys::queues());
     if (!detail::is_strings(reply)) {
         connection.refuse("SMEMBERS");
@@ -40,13 +40,13 @@ ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
 }
 
 ORIZURU_INLINE bool Inspector::forget(const std::string& queue) {
-    Connection& connection = *m_connections.of_queues();
+    Connection& connection = *m_connections->of_queues();
     return detail::is_yes(connection.command(Keys::queues(), "SREM", Keys::queues(), queue));
 }
 
 ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string& queue) {
     const Keys keys(queue);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script(), 1, key,
                                      keys.heartbeat(""), keys.processing(""));
@@ -93,7 +93,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
     }
     std::vector<PlacedMessage> found = peek_list(keys, place, -first - count, -first - 1);
     if (place == Place::suspected) {
-        detail::read_blame(*m_connections.of(keys), keys, found);
+        detail::read_blame(*m_connections->of(keys), keys, found);
     }
     std::ranges::reverse(found); // the right end is served next
     return found;
@@ -102,7 +102,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
 ORIZURU_INLINE std::vector<PlacedMessage>
 Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int64_t last) {
     const std::string list = detail::key_of(keys, place);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     Reply reply = connection.command(list, "LRANGE", list, first, last);
     if (!detail::is_strings(reply)) {
         connection.refuse("LRANGE");
@@ -118,7 +118,7 @@ Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int
 ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys, std::int64_t first,
                                                                std::int64_t last) {
     const std::string dead = keys.dead();
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     Reply reply =
         connection.command(dead, "EVAL_RO", detail::list_dead_script(), 1, dead, first, last);
     connection.require(reply, Reply::Type::array, "EVAL_RO");
@@ -130,7 +130,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys,
 }
 
 ORIZURU_INLINE PlacedMessage Inspector::dead_message(const Keys& keys, Reply& reply) {
-    DeadEntry entry = DeadList(keys, m_connections.of(keys)).entry_of(reply);
+    DeadEntry entry = DeadList(keys, m_connections->of(keys)).entry_of(reply);
     PlacedMessage message{Place::dead, std::move(entry.payload), std::move(entry.bytes),
                           std::move(entry.reason)};
     if (entry.readable) {
@@ -142,7 +142,7 @@ ORIZURU_INLINE PlacedMessage Inspector::dead_message(const Keys& keys, Reply& re
 ORIZURU_INLINE std::vector<PlacedMessage>
 Inspector::peek_scheduled(const Keys& keys, std::int64_t first, std::int64_t last) {
     const std::string scheduled = keys.scheduled();
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     Reply reply = connection.command(scheduled, "ZRANGE", scheduled, first, last, "WITHSCORES");
     if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
         connection.refuse("ZRANGE");
@@ -169,7 +169,7 @@ ORIZURU_INLINE PlacedMessage Inspector::message_of(const Keys& keys, Place place
     if (place == Place::dead) {
         return dead_message(keys, reply);
     }
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     std::vector<Reply>& parts = reply.elements;
     if (!detail::is_strings(reply) || parts.size() != (place == Place::scheduled ? 2 : 1)) {
         connection.refuse("EVAL_RO");
@@ -181,7 +181,7 @@ ORIZURU_INLINE PlacedMessage Inspector::message_of(const Keys& keys, Place place
 ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys, std::int64_t first,
                                                                std::int64_t count) {
     const std::string key = keys.consumers();
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     // Lua writes larger numbers in a form that Redis does not read; no more can be held.
     constexpr std::int64_t most = std::int64_t{1} << 40;
     Reply reply =

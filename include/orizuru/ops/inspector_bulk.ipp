@@ -63,7 +63,7 @@ inline constexpr std::uint64_t most_changed = 100;
 ORIZURU_INLINE std::int64_t Inspector::size_of(const Keys& keys, Place place) {
     const std::string key = detail::key_of(keys, place);
     const char* const name = place == Place::scheduled ? "ZCARD" : "LLEN";
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const Reply reply = connection.command(key, name, key);
     if (!detail::is_count(reply)) {
         connection.refuse(name);
@@ -89,7 +89,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys,
                                                                std::int64_t most,
                                                                std::int64_t& length) {
     const std::string key = detail::key_of(keys, place);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     while (true) {
         Reply reply =
             connection.command(key, "EVAL_RO", detail::look_back_script(), 1, key,
@@ -242,7 +242,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
             arguments.emplace_back(numbers.back());
             arguments.emplace_back(locks[i] ? std::string_view(locks[i]->value) : "");
         }
-        Connection& connection = *m_connections.of(keys);
+        Connection& connection = *m_connections->of(keys);
         const Reply reply =
             detail::evaluate(connection, detail::remove_some_script(), script_keys, arguments);
         return detail::count_up_to(connection, reply, some.size());
@@ -263,7 +263,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
     for (const PlacedMessage& message : some) {
         arguments.emplace_back(message.bytes);
     }
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const Reply reply = detail::evaluate(connection, detail::run_some_script(),
                                          {detail::key_of(keys, place), keys.source()}, arguments);
     const std::vector<Reply>& parts = reply.elements;

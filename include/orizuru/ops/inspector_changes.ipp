@@ -25,7 +25,7 @@ namespace orizuru {
 
 ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
     const Keys keys(queue);
-    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    const std::shared_ptr<Connection>& connection = m_connections->of(keys);
     switch (message.place) {
     case Place::held:
         detail::refuse_held();
@@ -45,7 +45,7 @@ ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMess
 
 ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMessage& message) {
     const Keys keys(queue);
-    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    const std::shared_ptr<Connection>& connection = m_connections->of(keys);
     switch (message.place) {
     case Place::held:
         detail::refuse_held();
@@ -73,7 +73,7 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
     const Keys keys(queue);
     const Keys target(to);
     const std::string from = detail::key_of(keys, message.place);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const auto move = [&](const auto&... lock_queue) {
         return connection.command(from, "EVAL", detail::move_message_script(), 2, from,
                                   target.source(), message.bytes, detail::place_name(message.place),

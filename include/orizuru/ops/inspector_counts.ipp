@@ -63,7 +63,7 @@ class HashNumbers {
 ORIZURU_INLINE void Inspector::take_together(
     std::span<const std::string> queues, const Refused& refused,
     const std::function<std::size_t(Connection&, std::span<const Keys> some)>& take) {
-    const auto topology = detail::EndpointParts::of(m_connections.endpoint()).address->topology;
+    const auto topology = detail::EndpointParts::of(m_connections->endpoint()).address->topology;
     const std::size_t most =
         topology == detail::Topology::cluster ? 1 : detail::most_queues_together;
     std::size_t alone = 0; // so many of the next ones, for one of them was refused
@@ -78,7 +78,7 @@ ORIZURU_INLINE void Inspector::take_together(
                     break; // it is the first one next
                 }
             }
-            const std::size_t done = take(*m_connections.of(some.front()), some);
+            const std::size_t done = take(*m_connections->of(some.front()), some);
             queues = queues.subspan(done);
             alone = done == 0 ? 1 : alone > 0 ? alone - 1 : 0;
         } catch (const ConnectionError&) {
@@ -146,7 +146,7 @@ Inspector::all_counts(std::span<const std::string> queues, const Refused& refuse
 
 ORIZURU_INLINE QueueStatistics Inspector::counts(const std::string& queue) {
     const Keys keys(queue);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const Reply reply = connection.command(keys.counts(), "HGETALL", keys.counts());
     return detail::HashNumbers(connection, reply).statistics(queue);
 }
@@ -161,7 +161,7 @@ ORIZURU_INLINE std::vector<DayCounts> Inspector::days(const std::string& queue, 
     if (count == 0) {
         return {};
     }
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const auto today = std::chrono::floor<std::chrono::days>(
         detail::clock_of(connection, queue).value_or(job_time()));
     std::vector<DayCounts> found;
@@ -189,7 +189,7 @@ ORIZURU_INLINE std::vector<DayCounts> Inspector::days(const std::string& queue, 
 
 ORIZURU_INLINE std::vector<WorkerReport> Inspector::workers(const std::string& queue) {
     const Keys keys(queue);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::worker_reports_script(), 1, key,
                                      keys.worker(""));

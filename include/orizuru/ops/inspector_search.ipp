@@ -116,12 +116,12 @@ inline void scan_jobs(Connection& connection, const std::stop_token& token,
 } // namespace detail
 
 ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_token& token) {
-    const Endpoint& endpoint = m_connections.endpoint();
+    const Endpoint& endpoint = m_connections->endpoint();
     std::set<std::string> found;
     const auto topology = detail::EndpointParts::of(endpoint).address->topology;
     if (topology != detail::Topology::cluster) {
-        detail::scan_queues(*m_connections.of_queues(), token, found);
-        detail::scan_jobs(*m_connections.of_queues(), token, found);
+        detail::scan_queues(*m_connections->of_queues(), token, found);
+        detail::scan_jobs(*m_connections->of_queues(), token, found);
         return {found.begin(), found.end()};
     }
     for (const detail::Node& master : detail::masters_of(endpoint)) {
@@ -168,7 +168,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
                                              const detail::SoughtId& sought, std::int64_t most,
                                              std::vector<PlacedMessage>& found) {
     const std::string key = detail::key_of(keys, place);
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     bool ended = detail::is_enough(found);
     const std::size_t before = found.size();
     for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
@@ -197,7 +197,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
 ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtId& sought,
                                          std::int64_t most, std::vector<PlacedMessage>& found) {
     const std::string key = keys.consumers();
-    Connection& connection = *m_connections.of(keys);
+    Connection& connection = *m_connections->of(keys);
     const Reply members = connection.command(key, "SMEMBERS", key);
     if (!detail::is_strings(members)) {
         connection.refuse("SMEMBERS");

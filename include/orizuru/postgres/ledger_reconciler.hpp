@@ -25,6 +25,7 @@
 // `ledger` in Redis, too (keys.hpp).
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -84,7 +85,8 @@ class LedgerReconciler {
     void run(const std::stop_token& token);
 
   private:
-    std::unique_ptr<detail::LedgerReconciliation> m_reconciliation;
+    detail::Owned<std::unique_ptr<detail::LedgerReconciliation>, "ledger reconciler">
+        m_reconciliation;
 };
 
 } // namespace orizuru

@@ -5,6 +5,7 @@
 // Pushes messages to a queue over many shards.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
@@ -12,6 +13,7 @@
 #include <orizuru/producer_options.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,12 +44,13 @@ class ShardedProducer<T> {
     /// std::logic_error for a queue without shards.
     [[gnu::cold]] ShardedProducer(Endpoint endpoint, std::string queue,
                                   ProducerOptions options = {})
-        : m_core(std::move(endpoint), std::move(queue), options) {}
+        : m_core(std::make_unique<detail::ShardedProducerCore>(std::move(endpoint),
+                                                               std::move(queue), options)) {}
 
     /// Pushes one message to any shard; returns that shard's length after it.
     /// Redis: LPUSH, O(1). Blocks and throws as Producer::push, for each shard that it tries.
     std::uint64_t push(const T& message) {
-        return m_core.push([&](std::string& out) { return encode(message, out); });
+        return m_core->push([&](std::string& out) { return encode(message, out); });
     }
 
     /// Pushes one message to the key's shard; returns its length after it. Messages with the same
@@ -55,7 +58,7 @@ class ShardedProducer<T> {
     /// the key count: the shard is CRC-16/XMODEM modulo 16384, times the number of shards, by
     /// 16384. Redis: LPUSH, O(1). Blocks and throws as Producer::push.
     std::uint64_t push(std::string_view key, const T& message) {
-        return m_core.push_to(key, [&](std::string& out) { return encode(message, out); });
+        return m_core->push_to(key, [&](std::string& out) { return encode(message, out); });
     }
 
     /// Pushes many messages, one LPUSH of up to 1000 messages or 1 MiB after the other, each to the
@@ -67,7 +70,7 @@ class ShardedProducer<T> {
     std::uint64_t push_all(R&& messages) {
         auto at = std::ranges::begin(messages);
         const auto end = std::ranges::end(messages);
-        return m_core.push_all([&](std::string& out) {
+        return m_core->push_all([&](std::string& out) {
             if (at == end) {
                 return false;
             }
@@ -83,21 +86,21 @@ class ShardedProducer<T> {
 
     /// Reads anew how many shards there are, after use_shards; a push to a retired shard does that
     /// by itself. Connects: GET. Throws as the constructor does, and then changes nothing.
-    void reload() { m_core.reload(); }
+    void reload() { m_core->reload(); }
 
     /// The name of a key's shard: a queue, for a JobProducer of its own, say. Valid until the
     /// next reload().
     [[nodiscard]] const std::string& shard_of(std::string_view key) const {
-        return m_core.shard_of(key);
+        return m_core->shard_of(key);
     }
 
   private:
     bool encode(const T& message, std::string& out) const {
-        detail::encode(message, out, m_core.options().max_payload);
+        detail::encode(message, out, m_core->options().max_payload);
         return true;
     }
 
-    detail::ShardedProducerCore m_core;
+    detail::Owned<std::unique_ptr<detail::ShardedProducerCore>, "sharded producer"> m_core;
 };
 
 } // namespace orizuru

@@ -6,7 +6,10 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/posix.hpp"
 
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduler.hpp>
@@ -16,6 +19,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -554,6 +558,21 @@ TEST_CASE_FIXTURE(QueueFixture, "an undecodable message whose lease was lost is 
     CHECK_FALSE(redis.exists(dead));
     CHECK(redis.llen("elsewhere") == 2);
     CHECK_FALSE(guard->ack());
+}
+
+TEST_CASE("a server that closes a connection before it is greeted has said why") {
+    const orizuru::test::TempDir folder;
+    const std::string path = folder.path() + "/socket";
+    const Fd listener = orizuru::test::listen_unix(path);
+    orizuru::detail::Stream stream("unix://" + path, orizuru::detail::deadline_in(patience),
+                                   nullptr);
+    {
+        const Fd peer = orizuru::test::accept_on(listener); // as Redis does at maxclients
+        const std::string_view reason = "-ERR max number of clients reached\r\n";
+        REQUIRE(::write(peer.get(), reason.data(), reason.size()) == std::ssize(reason));
+    }
+    CHECK_THROWS_WITH_AS(stream.greet(), doctest::Contains("max number of clients"),
+                         ConnectionError);
 }
 
 } // namespace bad_input_test

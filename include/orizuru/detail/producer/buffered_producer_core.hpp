@@ -6,6 +6,7 @@
 
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -34,12 +35,12 @@ class BufferedProducerCore {
     [[nodiscard]] std::size_t unconfirmed() const;
     std::uint64_t length();
 
-    [[nodiscard]] const Keys& keys() const noexcept;
-    [[nodiscard]] const BufferedProducerOptions& options() const noexcept;
+    [[nodiscard]] const Keys& keys() const;
+    [[nodiscard]] const BufferedProducerOptions& options() const;
 
   private:
     struct Parts;
-    std::unique_ptr<Parts> m_parts;
+    Owned<std::unique_ptr<Parts>, "buffered producer"> m_parts;
 };
 
 } // namespace orizuru::detail

@@ -50,8 +50,8 @@ ORIZURU_INLINE std::size_t BufferedProducerCore::unconfirmed() const {
 }
 ORIZURU_INLINE std::uint64_t BufferedProducerCore::length() { return m_parts->buffer->length(); }
 
-ORIZURU_INLINE const Keys& BufferedProducerCore::keys() const noexcept { return m_parts->keys; }
-ORIZURU_INLINE const BufferedProducerOptions& BufferedProducerCore::options() const noexcept {
+ORIZURU_INLINE const Keys& BufferedProducerCore::keys() const { return m_parts->keys; }
+ORIZURU_INLINE const BufferedProducerOptions& BufferedProducerCore::options() const {
     return m_parts->options;
 }
 

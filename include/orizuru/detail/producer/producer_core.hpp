@@ -5,6 +5,7 @@
 // The part of Producer that does not depend on the type of its messages.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -41,13 +42,13 @@ class ProducerCore {
     /// Runs a command, given as bytes; error messages contain `name`.
     Reply command(std::string_view name, std::string_view bytes);
 
-    [[nodiscard]] const Keys& keys() const noexcept;
-    [[nodiscard]] const ProducerOptions& options() const noexcept;
+    [[nodiscard]] const Keys& keys() const;
+    [[nodiscard]] const ProducerOptions& options() const;
 
   private:
     struct Parts;
 
-    std::unique_ptr<Parts> m_parts;
+    Owned<std::unique_ptr<Parts>, "producer"> m_parts;
 };
 
 } // namespace orizuru::detail

@@ -38,8 +38,8 @@ ORIZURU_INLINE ProducerCore::ProducerCore(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore& ProducerCore::operator=(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore::~ProducerCore() = default;
 
-ORIZURU_INLINE const Keys& ProducerCore::keys() const noexcept { return m_parts->keys; }
-ORIZURU_INLINE const ProducerOptions& ProducerCore::options() const noexcept {
+ORIZURU_INLINE const Keys& ProducerCore::keys() const { return m_parts->keys; }
+ORIZURU_INLINE const ProducerOptions& ProducerCore::options() const {
     return m_parts->options;
 }
 

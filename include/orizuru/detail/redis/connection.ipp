@@ -5,6 +5,7 @@
 // The definitions of connection.hpp.
 
 #include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/base/owned.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 
@@ -25,6 +26,9 @@ ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
         if (m_stream->disturbed()) {
             m_stream.reset();
         }
+    }
+    if (!detail::EndpointParts::of(m_endpoint).address) {
+        detail::throw_moved_from("connection");
     }
     if (!m_stream && m_pinned) {
         throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}));

@@ -6,7 +6,6 @@
 // parses; this class moves the bytes. The first error ends it: a failed stream may hold a stale
 // reply, so it is discarded, never repaired.
 
-#include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
@@ -14,6 +13,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/busy_poll.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -226,6 +226,7 @@ class Stream {
     [[gnu::cold]] void learn_nodes(const Reply& slots) const;
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void send_greeting();
     [[gnu::cold]] void check_greeting(const Reply& reply);
 
     std::string m_address;

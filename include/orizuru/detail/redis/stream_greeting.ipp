@@ -172,7 +172,7 @@ inline bool Stream::greet() {
     if (!m_greets) {
         return false;
     }
-    flush();
+    send_greeting();
     fill();
     while (!m_greeting.empty()) {
         const Reply* const reply = next_reply();
@@ -184,6 +184,19 @@ inline bool Stream::greet() {
     }
     m_nodes = nullptr;
     return true;
+}
+
+/// A server that has closed the connection may have said why, as Redis does at its `maxclients`.
+inline void Stream::send_greeting() {
+    try {
+        flush();
+    } catch (const ConnectionError&) {
+        fill();
+        if (const Reply* const reason = next_reply()) {
+            check_greeting(*reason);
+        }
+        throw;
+    }
 }
 
 inline void Stream::check_greeting(const Reply& reply) {
