@@ -3,9 +3,9 @@
 
 #include "support/eventually.hpp"
 
-#include <orizuru/detail/redis/busy_poll.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/busy_poll.hpp>
 
 #include <doctest/doctest.h>
 

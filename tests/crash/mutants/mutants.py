@@ -496,7 +496,7 @@ MUTANTS = [
          "    if (!detail::EndpointParts::of(m_endpoint).address) {", "    if (false) {",
          "moved_from"),
     code("a call that throws tells no event", "detail/consumer/lane_driving.ipp",
-         "        deliver(lock);\n        throw;", "        throw;",
+         "        tell();\n        throw;", "        throw;",
          "link --test-case='what a call has noted*'"),
     code("a fetch behind a sleep waits for the next beat", "detail/consumer/lane.hpp",
          "if (LeaseClock::now() >= m_lease.end()) {", "if (false) {",

@@ -55,17 +55,22 @@ inline Lane::~Lane() {
 template <std::invocable<Lane::Lock&> Action>
 auto Lane::locked(Action&& action) -> std::invoke_result_t<Action, Lock&> {
     Lock lock(*m_mutex);
+    const auto tell = [&] {
+        if (has_news()) { // seldom
+            deliver(lock);
+        }
+    };
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<Action, Lock&>>) {
             action(lock);
-            deliver(lock);
+            tell();
         } else {
             auto result = action(lock);
-            deliver(lock);
+            tell();
             return result;
         }
     } catch (...) {
-        deliver(lock);
+        tell();
         throw;
     }
 }
@@ -184,9 +189,6 @@ inline bool Lane::attend(TimePoint now) {
 }
 
 inline void Lane::deliver(Lock& lock) noexcept {
-    if (!has_news()) {
-        return lock.unlock();
-    }
     const auto ended = m_held.take_ended();
     const auto batch = m_events.noted().take();
     // Another thread may settle the last guard while a callback runs.

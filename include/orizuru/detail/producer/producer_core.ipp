@@ -39,9 +39,7 @@ ORIZURU_INLINE ProducerCore& ProducerCore::operator=(ProducerCore&&) noexcept = 
 ORIZURU_INLINE ProducerCore::~ProducerCore() = default;
 
 ORIZURU_INLINE const Keys& ProducerCore::keys() const { return m_parts->keys; }
-ORIZURU_INLINE const ProducerOptions& ProducerCore::options() const {
-    return m_parts->options;
-}
+ORIZURU_INLINE const ProducerOptions& ProducerCore::options() const { return m_parts->options; }
 
 ORIZURU_INLINE std::uint64_t ProducerCore::push(PayloadSource payload) {
     PushSeries series(m_parts->pipeline, m_parts->chunks);
