@@ -132,6 +132,9 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         const bool leased = redis.exists(m_keys.heartbeat(id));
         const std::int64_t time_for = m_context.made % 2 == 0 ? 0 : SeriesAccount::lease;
         const std::int64_t need = needed(id, time_for);
+        // Sometimes Redis has refused the collector a moment ago.
+        const bool unsure = need > 0 && !m_context.quiet() && m_context.made % 5 == 3;
+        const std::int64_t answered = SeriesAccount::gap - (unsure ? 1 : 0);
         SeriesAccount& series = m_context.series[m_keys.writes()];
         const Reply reply = m_network.run({"EVAL",
                                            std::string(detail::reap_script.source()),
@@ -154,7 +157,7 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
                                            std::to_string(need == 0 ? 0 : SeriesAccount::lease),
                                            std::to_string(time_for),
                                            "1",
-                                           "0",
+                                           std::to_string(answered),
                                            "86400000",
                                            "600000",
                                            suspects_wait() ? "1" : "0"});
@@ -168,7 +171,7 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         if (leased != (moved == -1)) {
             throw Violation("REAP took from the living or spared the dead");
         }
-        if (!leased && moved != -2 && (moved == -3) != (series.age() < need)) {
+        if (!leased && moved != -2 && (moved == -3) != (series.age() < need || unsure)) {
             throw Violation("REAP does not go by the series of writes");
         }
         if (moved == -3) {

@@ -77,9 +77,8 @@ TEST_CASE_FIXTURE(QueueFixture, "what was moved from says so") {
            [](auto& it) { static_cast<void>(it.list(0, 1)); }});
     check(Scheduler(uri, "q"), "scheduler", {[](auto& it) { it.move_due(); }});
     check(Pause(uri, "q"), "connection", {[](auto& it) { static_cast<void>(it.paused()); }});
-    check(
-        Progress(uri, "q"), "progress",
-        {[](auto& it) { it.set("id", 0.5); }, [](auto& it) { static_cast<void>(it.get("id")); }});
+    check(Progress(uri, "q"), "progress",
+          {[](auto& it) { it.set("id", 0.5); }, [](auto& it) { static_cast<void>(it.get("id")); }});
     check(Inspector(uri), "inspector", {[](auto& it) { static_cast<void>(it.queues()); }});
     create_shards(uri, "sharded", 2);
     check(ShardedProducer<Raw>(uri, "sharded"), "sharded producer",

@@ -26,8 +26,8 @@ struct Word {
     throw std::logic_error("the " + owner + " was moved from");
 }
 
-/// `Pointer`: std::unique_ptr or std::shared_ptr. `owner`: the object in words.
-template <class Pointer, Word owner>
+/// `Pointer`: std::unique_ptr or std::shared_ptr. `Owner`: the object in words.
+template <class Pointer, Word Owner>
 class Owned {
   public:
     Owned() = default;
@@ -36,7 +36,7 @@ class Owned {
 
     [[nodiscard]] auto& operator*() const {
         if (!m_pointer) {
-            throw_moved_from(owner.text);
+            throw_moved_from(Owner.text);
         }
         return *m_pointer;
     }
