@@ -48,6 +48,10 @@ struct Rule {
 
     /// The longest pause between two writes of one series.
     static Millis gap(std::optional<Millis> lease) { return lease ? *lease * 5 / 12 : unknown_gap; }
+    /// How long a living consumer needs for its next attempt to beat.
+    static Millis next_attempt(Millis lease) {
+        return std::min<Millis>(lease / 3, 5000) + std::min<Millis>(lease / 12, 1000);
+    }
     /// How long a series must have lasted before the absence of a consumer counts.
     static Millis need(std::optional<Millis> lease, Millis grace, Millis allowance) {
         return lease ? std::max(*lease / 2, std::min(*lease, allowance)) : grace;
@@ -68,9 +72,9 @@ class LifeSigns {
         int consumer;
         std::optional<Millis> lease; ///< empty: it does not say, as those of 0.1.0
         Millis grace;
-        Millis allowance; ///< how much of the lease there is time for
-        bool runs;        ///< the collector goes on asking
-        Millis answered;  ///< for how long Redis has answered the collector
+        Millis allowance;               ///< how much of the lease there is time for
+        bool runs;                      ///< the collector goes on asking
+        std::optional<Millis> answered; ///< for how long, since the collector was refused
     };
     struct Answer {
         enum class Verdict { alive, dead, gone, not_yet } verdict;
@@ -181,8 +185,9 @@ class LifeSigns {
         } else {
             write(now, gap, Writer::collector);
         }
-        const bool knows = question.runs && question.lease && m_fault != Fault::refusals_forgotten;
-        const Millis unsure = knows ? gap - question.answered : 0;
+        const bool knows = question.runs && question.lease && question.answered &&
+                           m_fault != Fault::refusals_forgotten;
+        const Millis unsure = knows ? Rule::next_attempt(*question.lease) - *question.answered : 0;
         return {Answer::Verdict::not_yet,
                 std::max<Millis>(
                     {0, need - m_series->age - m_series->credit, fresh - m_series->age, unsure}),

@@ -63,7 +63,7 @@ class World {
         bool single; ///< calls of collect()
         Millis grace;
         Millis begun;
-        Millis answered_since = never; ///< without a refusal or a lost connection
+        std::optional<Millis> answered_since = {}; ///< once it was refused; `never`: not yet
     };
     struct Event {
         Millis at;
@@ -254,14 +254,17 @@ inline void World::request(std::size_t number, const std::function<void()>& requ
         5000,
         [this, number, request] {
             Collector& collector = m_collectors[number];
-            collector.answered_since = std::min(collector.answered_since, m_now);
+            if (collector.answered_since == never) {
+                collector.answered_since = m_now;
+            }
             request();
         },
         [this, number, sent = m_now] {
             // Requests are sent side by side here: one may end late, after others were answered.
             Collector& collector = m_collectors[number];
-            collector.answered_since =
-                collector.answered_since <= sent ? never : collector.answered_since;
+            if (!collector.answered_since || *collector.answered_since <= sent) {
+                collector.answered_since = never;
+            }
         });
 }
 
@@ -292,7 +295,9 @@ inline void World::ask(std::size_t number, int id) {
     const LifeSigns::Answer answer = m_redis.reap(
         m_now, {id, consumer.tells ? std::optional(consumer.lease) : std::nullopt, collector.grace,
                 collector.single ? 0 : std::max<Millis>(0, collector.grace - collector.interval),
-                !collector.single, m_now - collector.answered_since});
+                !collector.single,
+                collector.answered_since ? std::optional(m_now - *collector.answered_since)
+                                         : std::nullopt});
     using Verdict = LifeSigns::Answer::Verdict;
     switch (answer.verdict) {
     case Verdict::alive:
@@ -343,11 +348,6 @@ inline Millis World::deadline(const Consumer& consumer) const {
 }
 
 inline void World::end(const Outage& outage) {
-    if (outage.kind == Trouble::restarts || outage.kind == Trouble::fails_over) {
-        for (Collector& collector : m_collectors) {
-            collector.answered_since = never;
-        }
-    }
     if (outage.kind == Trouble::fails_over) {
         // The replica has what was written `lag` before the old one went.
         while (m_history.size() > 1 && m_history.back().first > outage.from - outage.lag) {

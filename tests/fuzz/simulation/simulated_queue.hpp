@@ -134,7 +134,6 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         const std::int64_t need = needed(id, time_for);
         // Sometimes Redis has refused the collector a moment ago.
         const bool unsure = need > 0 && !m_context.quiet() && m_context.made % 5 == 3;
-        const std::int64_t answered = SeriesAccount::gap - (unsure ? 1 : 0);
         SeriesAccount& series = m_context.series[m_keys.writes()];
         const Reply reply = m_network.run({"EVAL",
                                            std::string(detail::reap_script.source()),
@@ -157,10 +156,13 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
                                            std::to_string(need == 0 ? 0 : SeriesAccount::lease),
                                            std::to_string(time_for),
                                            "1",
-                                           std::to_string(answered),
+                                           "0",
                                            "86400000",
                                            "600000",
-                                           suspects_wait() ? "1" : "0"});
+                                           suspects_wait() ? "1" : "0",
+                                           unsure                    ? "5999"
+                                           : m_context.made % 2 == 0 ? "6000"
+                                                                     : ""});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);

@@ -62,8 +62,9 @@ end
 ///
 /// A series goes on over an outage that is shorter than its gap. Where two follow one another, the
 /// living may have had no time to beat in between. A collector that was refused knows of the second
-/// one. So it waits until Redis has answered it for a gap: an attempt to beat ends within a third
-/// of the lease, and the next begins a twelfth later at most.
+/// one. So it waits until Redis has answered it for as long as a living consumer needs for its next
+/// attempt: one that has begun ends within a third of the lease, 5 s at most, and the next begins
+/// attempts_apart(lease) later.
 inline constexpr char look_function[] = R"lua(
 local function look(list, writes, options)
     local grace, allowance, stays = tonumber(options[1]), tonumber(options[2]), options[3] == '1'
@@ -87,7 +88,9 @@ local function look(list, writes, options)
         return math.max(need - credit, fresh), gap
     end
     gap, age, credit = longer_series(writes, gap)
-    local unsure = stays and lease and gap_of(lease) - options[4] or 0
+    local answered = stays and lease and tonumber(options[8])
+    local unsure = answered and math.min(math.floor(lease / 3), 5000) +
+        math.min(math.floor(lease / 12), 1000) - answered or 0
     local left = math.max(need - age - credit, fresh - age, unsure)
     if left <= 0 then return 0 end
     set_series(writes, gap, age, credit)
@@ -109,11 +112,12 @@ end
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes, suspects,
 ///   suspects:asked
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
-///   how many are blamed; grace, allowance (ms), '1' if the collector stays, for how long
-///   Redis has answered it (ms), the gap of a mark (ms); for how long suspects wait apart, or for a
+///   how many are blamed; grace, allowance (ms), '1' if the collector stays, for how long it
+///   has been connected (ms), the gap of a mark (ms); for how long suspects wait apart, or for a
 ///   lease, until somebody asks for them (ms); '1' if a living consumer can take them, '0' if none
-///   can, '' if none lives: then the next one is taken to be as the dead one. With a grace of 0 a
-///   missing heartbeat is enough.
+///   can, '' if none lives: then the next one is taken to be as the dead one; for how long Redis
+///   has answered the collector since it last refused it (ms), '' if it never did. With a grace
+///   of 0 a missing heartbeat is enough.
 /// Returns {-1} alive | {-2} fenced already | {-3, ms, ms} not yet: how long Redis must go on to
 ///   take writes, and within which time the next must come | {moved, of these apart, buried,
 ///   payload of each buried message, oldest first, payload and recoveries of each apart} |

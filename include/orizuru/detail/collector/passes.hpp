@@ -8,12 +8,12 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/collector/answer_streak.hpp>
 #include <orizuru/detail/collector/awaited_consumers.hpp>
 #include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/eviction_policy.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
+#include <orizuru/detail/collector/last_refusal.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>
 #include <orizuru/detail/collector/reaping.hpp>
 #include <orizuru/detail/collector/suspects_apart.hpp>
@@ -70,10 +70,14 @@ class Passes {
             m_pass_due = false;
             return std::min(m_turns.next(), m_awaited.next());
         } catch (const ReplyError& error) {
-            m_answers.refused();
-            if (!is_for_now(error)) {
+            if (is_for_now(error)) {
+                m_refusal.came();
+            } else {
                 leave_turns();
             }
+            throw;
+        } catch (const ConnectionError&) {
+            m_refusal.came();
             throw;
         }
     }
@@ -183,7 +187,7 @@ class Passes {
             if (!is_count(went_on)) {
                 m_connection.refuse("EVALSHA");
             }
-            m_answers.taken();
+            m_refusal.ended();
         } catch (const ReplyError& error) {
             if (is_for_now(error) || is_redirected(error.what())) {
                 throw;
@@ -240,10 +244,10 @@ class Passes {
         const CollectorState state{
             .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
             .stays = m_interval.has_value(),
-            .answered = m_answers.length(m_connection),
+            .since_refusal = m_refusal.age(),
             .takers = m_takers.found(m_connection, m_keys)};
         Absence absence = detail::reap(m_connection, m_keys, m_options, state, id);
-        m_answers.taken();
+        m_refusal.ended();
         return absence;
     }
     /// Takes the fleet's turn at the search, if it is due. Returns false when another collector has
@@ -302,7 +306,7 @@ class Passes {
     GarbageCollectorOptions m_options;
     bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
-    AnswerStreak m_answers;
+    LastRefusal m_refusal;
     EventQueue m_events;
     std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
     EvictionPolicy m_policy;

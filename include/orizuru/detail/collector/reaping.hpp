@@ -5,6 +5,7 @@
 // Runs the script that takes a dead consumer's messages, and reads what it says.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/limits.hpp>
@@ -29,7 +30,7 @@ namespace orizuru::detail {
 struct CollectorState {
     std::chrono::milliseconds allowance; ///< how much of a lease there is time to wait for
     bool stays;                          ///< it asks again by itself
-    std::int64_t answered;               ///< for how long Redis has answered it (ms)
+    std::string since_refusal;           ///< see LastRefusal::age
     SuspectTakers::Found takers;         ///< of suspects, among the living consumers
 };
 
@@ -93,8 +94,9 @@ inline Absence reap(Connection& connection, const Keys& keys,
         keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(),
         keys.suspects(), keys.suspects_asked(), id, fence_time.count(), options.max_recoveries,
         recovery_memory.count(), options.dead_limit, options.blamed, options.grace.count(),
-        state.allowance.count(), state.stays ? 1 : 0, state.answered, mark_gap.count(),
-        suspects_patience.count(), argument_of(state.takers));
+        state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connection.connected_at()),
+        mark_gap.count(), suspects_patience.count(), argument_of(state.takers),
+        state.since_refusal);
     std::vector<Reply>& parts = reply.elements;
     const bool is_number = !parts.empty() && parts[0].is(Reply::Type::integer);
     if (parts.size() == 1 && is_number && parts[0].integer < 0) {

@@ -191,6 +191,9 @@ inline void Stream::send_greeting() {
     try {
         flush();
     } catch (const ConnectionError&) {
+        if (m_nodes != nullptr || m_greeting.empty()) { // another node is asked
+            throw;
+        }
         fill();
         if (const Reply* const reason = next_reply()) {
             check_greeting(*reason);
