@@ -44,13 +44,27 @@ TEST_CASE("a slot that was somewhere in between is on its way anew") {
     CHECK(told.migrates_long(begin + 9s));
 }
 
-TEST_CASE("refusals that are further apart than attempts are of two moves") {
+TEST_CASE("a refusal behind a long pause, which may have been read late, says nothing alone") {
     ToldTroubles told;
     CHECK_FALSE(told.migrates_long(begin));
     CHECK_FALSE(told.migrates_long(begin + 6s));
-    CHECK(told.migrates_long(begin + 11s));
-    CHECK_FALSE(told.migrates_long(begin + 17s));
-    CHECK(told.migrates_long(begin + 22s));
+    SUBCASE("the next one does") { CHECK(told.migrates_long(begin + 7s)); }
+    SUBCASE("also where one seldom asks") { CHECK(told.migrates_long(begin + 16s)); }
+    SUBCASE("it does not count for the next move") {
+        told.forget_migration();
+        CHECK_FALSE(told.migrates_long(begin + 7s));
+        CHECK_FALSE(told.migrates_long(begin + 13s));
+        CHECK(told.migrates_long(begin + 14s));
+    }
+}
+
+TEST_CASE("one move is not told of again behind a long pause") {
+    ToldTroubles told;
+    CHECK_FALSE(told.migrates_long(begin));
+    CHECK(told.migrates_long(begin + 5s));
+    for (const auto later : {11s, 17s, 18s}) {
+        CHECK_FALSE(told.migrates_long(begin + later));
+    }
 }
 
 } // namespace told_troubles_test

@@ -33,22 +33,26 @@ class ToldTroubles {
     }
 
     /// A Cluster has refused because the queue's slot is on its way. Returns true once, when it has
-    /// refused for 5 s. Attempts are no further apart than that; refusals that are belong to two
-    /// moves.
+    /// refused for 5 s. A refusal that comes later than attempts are apart may have been read late:
+    /// alone it says nothing.
     [[nodiscard]] bool migrates_long(TimePoint now) noexcept {
         constexpr std::chrono::seconds long_enough(5);
-        const bool another = now - std::exchange(m_refused_at, now) > long_enough;
-        if (m_migrating_since == TimePoint() || another) {
-            m_migrating_since = now;
+        if (m_migrating_since == TimePoint()) {
+            m_migrating_since = m_refused_at = now;
         }
-        if (m_migrating_since == told || now - m_migrating_since < long_enough) {
+        const bool late = now - std::exchange(m_refused_at, now) > long_enough;
+        const bool alone = !std::exchange(m_late, late) && late;
+        if (m_migrating_since == told || alone || now - m_migrating_since < long_enough) {
             return false;
         }
         m_migrating_since = told;
         return true;
     }
     /// It has not been on its way all the time.
-    void forget_migration() noexcept { m_migrating_since = {}; }
+    void forget_migration() noexcept {
+        m_migrating_since = {};
+        m_late = false;
+    }
 
   private:
     enum class Break : std::uint8_t { none, told };
@@ -57,6 +61,7 @@ class ToldTroubles {
     Break m_break = Break::none;
     TimePoint m_migrating_since{};
     TimePoint m_refused_at{};
+    bool m_late = false; ///< the last refusal was
 };
 
 /// The mirror outlives it. Callers hold the lock, except for `tell`.

@@ -149,6 +149,7 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
         begin_recovery(reason);
     }
     m_failure.clear();
+    m_events.forget_migration();
 }
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
