@@ -162,7 +162,8 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
                                            suspects_wait() ? "1" : "0",
                                            unsure                    ? "5999"
                                            : m_context.made % 2 == 0 ? "6000"
-                                                                     : ""});
+                                                                     : "",
+                                           "5000"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);

@@ -6,6 +6,8 @@
 // a series of writes does not end the series, but a collector that was refused knows of it.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <optional>
 #include <string>
@@ -15,27 +17,25 @@ namespace orizuru::detail {
 class LastRefusal {
   public:
     /// Redis has refused a request for now, or has not answered it.
-    void came() noexcept {
-        m_came = true;
-        m_taken.reset();
-    }
+    void came() noexcept { m_ended = not_yet; }
     /// Redis has taken a write.
     void ended() noexcept {
-        if (m_came && !m_taken) {
-            m_taken = Clock::now();
+        if (m_ended == not_yet) {
+            m_ended = Clock::now();
         }
     }
     /// For how long Redis has taken writes since (ms); empty if no refusal is known.
     [[nodiscard]] std::string age() const {
-        if (!m_came) {
+        if (!m_ended) {
             return {};
         }
-        return std::to_string(m_taken ? milliseconds_since(*m_taken) : 0);
+        return joined({Digits(m_ended == not_yet ? 0 : milliseconds_since(*m_ended))});
     }
 
   private:
-    bool m_came = false;
-    std::optional<TimePoint> m_taken;
+    static constexpr TimePoint not_yet = TimePoint::max();
+
+    std::optional<TimePoint> m_ended; ///< empty: none came
 };
 
 } // namespace orizuru::detail

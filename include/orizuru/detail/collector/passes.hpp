@@ -70,9 +70,8 @@ class Passes {
             m_pass_due = false;
             return std::min(m_turns.next(), m_awaited.next());
         } catch (const ReplyError& error) {
-            if (is_for_now(error)) {
-                m_refusal.came();
-            } else {
+            note(error);
+            if (!is_for_now(error)) {
                 leave_turns();
             }
             throw;
@@ -127,8 +126,16 @@ class Passes {
             const Reply longer = m_connection.command(m_keys.source(), "PEXPIRE",
                                                       m_keys.collected(), day.count(), "GT");
             m_connection.require(longer, Reply::Type::integer, "PEXPIRE");
-        } catch (const ReplyError&) {      // NOLINT(bugprone-empty-catch)
-        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+        } catch (const ReplyError& error) {
+            note(error);
+        } catch (const ConnectionError&) {
+            m_refusal.came();
+        }
+    }
+    /// Only what Redis refuses for now tells of an outage.
+    void note(const ReplyError& error) {
+        if (is_for_now(error)) {
+            m_refusal.came();
         }
     }
     Collected pass(Sweeps sweeps) {

@@ -95,8 +95,8 @@ inline Absence reap(Connection& connection, const Keys& keys,
         keys.suspects(), keys.suspects_asked(), id, fence_time.count(), options.max_recoveries,
         recovery_memory.count(), options.dead_limit, options.blamed, options.grace.count(),
         state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connection.connected_at()),
-        mark_gap.count(), suspects_patience.count(), argument_of(state.takers),
-        state.since_refusal);
+        mark_gap.count(), suspects_patience.count(), argument_of(state.takers), state.since_refusal,
+        connection.endpoint().command_timeout().count());
     std::vector<Reply>& parts = reply.elements;
     const bool is_number = !parts.empty() && parts[0].is(Reply::Type::integer);
     if (parts.size() == 1 && is_number && parts[0].integer < 0) {
