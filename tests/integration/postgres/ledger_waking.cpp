@@ -295,27 +295,32 @@ TEST_CASE_FIXTURE(Waking, "a commit sends a NOTIFY only to a reconciler that sle
     CHECK(heard.since() == 2);
 }
 
+/// A job is submitted, and its trigger has seen that nobody sleeps; the transaction is still open.
+struct Submitting {
+    explicit Submitting(Waking& waking) : connection(waking.database.conninfo()) {
+        waking.ledger.submit(transaction, "x");
+        transaction.exec("SET CONSTRAINTS ALL IMMEDIATE");
+    }
+
+    pqxx::connection connection;
+    pqxx::work transaction{connection};
+};
+
 TEST_CASE_FIXTURE(Waking, "a job that is committed while a reconciler falls asleep is sent") {
-    pqxx::connection connection(database.conninfo());
-    pqxx::work submitting(connection);
-    ledger.submit(submitting, "x");
-    submitting.exec("SET CONSTRAINTS ALL IMMEDIATE"); // while nobody sleeps
+    Submitting open(*this);
     const auto thread = running();
     REQUIRE(someone_dozes_off());
-    submitting.commit();
+    open.transaction.commit();
     CHECK(arrives(1));
 }
 
 TEST_CASE_FIXTURE(Waking, "a job whose commit a reconciler did not wait for is sent") {
-    pqxx::connection connection(database.conninfo());
-    pqxx::work submitting(connection);
-    ledger.submit(submitting, "x");
-    submitting.exec("SET CONSTRAINTS ALL IMMEDIATE"); // while nobody sleeps
+    Submitting open(*this);
     const auto thread = running();
     REQUIRE(someone_dozes_off());
     REQUIRE(eventually([this] { return !dozes_off(); })); // it has given up, and looks
     std::this_thread::sleep_for(100ms);
-    submitting.commit();
+    open.transaction.commit();
     // It looks again after half a second. One that slept would be missed after two.
     CHECK(time_of([this] { CHECK(arrives(1)); }) < 1200ms);
 }

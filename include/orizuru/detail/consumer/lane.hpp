@@ -85,6 +85,8 @@ class Lane final : private LinkMember {
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
         return m_recoveries.load(std::memory_order_relaxed);
     }
+    /// Only `tell` is for those who do not hold the lock.
+    [[nodiscard]] LaneEvents& events() noexcept { return m_events; }
     /// Calls `action(lock)` with the lock held, then delivers the events that were noted. The
     /// consumer may then be gone, so the caller keeps alive what it uses afterwards.
     template <std::invocable<Lock&> Action>
@@ -108,9 +110,8 @@ class Lane final : private LinkMember {
     [[nodiscard]] HeldMessages& held() noexcept { return m_held; }
     /// No thread awaits the message's settlement any more: the heartbeat goes on with it.
     void leave_unattended(const DeliveryPtr& message) noexcept;
-    [[nodiscard]] LaneEvents& events() noexcept { return m_events; }
     [[nodiscard]] Lease& lease() noexcept { return m_lease; }
-    /// Noted by keep_refusal().
+    /// An error that only a person can fix, of the queue or of the connection.
     [[nodiscard]] KeptRefusal& refusal() noexcept { return m_refusal; }
 
     // Requests.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Hands out a lane's messages, composes its requests and waits for their replies.
+// Composes a lane's requests, waits for their replies and delivers its events.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
@@ -54,6 +54,8 @@ inline Lane::~Lane() {
 
 template <std::invocable<Lane::Lock&> Action>
 auto Lane::locked(Action&& action) -> std::invoke_result_t<Action, Lock&> {
+    static_assert(
+        !std::is_reference_v<std::invoke_result_t<Action, Lock&>>); // the lane may be gone
     Lock lock(*m_mutex);
     const auto tell = [&] {
         if (has_news()) { // seldom
