@@ -48,7 +48,7 @@ struct Rule {
 
     /// The longest pause between two writes of one series.
     static Millis gap(std::optional<Millis> lease) { return lease ? *lease * 5 / 12 : unknown_gap; }
-    /// How long a living consumer needs for its next attempt to beat.
+    /// Returns how long a living consumer needs for its next attempt to beat.
     static Millis next_attempt(Millis lease) {
         return std::min<Millis>(lease / 3, 5000) + std::min<Millis>(lease / 12, 1000);
     }

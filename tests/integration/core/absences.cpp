@@ -240,7 +240,7 @@ struct Refused {
     GarbageCollector collector{server.uri() + "?command_timeout=1500", "q"};
     std::jthread running{[this](const std::stop_token& token) { collector.run(token, 100ms); }};
 
-    /// How long a consumer stays that has not been heard, although Redis has taken writes for long.
+    /// Returns how long an unheard consumer stays, although Redis has taken writes for long.
     Elapsed time_to_reap(milliseconds lease) {
         redis.command({"EVAL",
                        "redis.call('RPUSH', KEYS[1], 'held', ARGV[1]) "

@@ -92,7 +92,7 @@ struct ClusterWorker {
             }));
         }
     }
-    /// How often the node was asked whether a queue is paused.
+    /// Returns how often the node was asked whether a queue is paused.
     static std::size_t looks(RedisClient& node) {
         const std::string counts = node.command({"INFO", "commandstats"}).text;
         const std::string name = "cmdstat_exists:calls=";

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When Redis last refused a collector for now. An outage that is shorter than the longest pause in
-// a series of writes does not end the series, but a collector that was refused knows of it.
+// Remembers that Redis refused a collector for now. An outage that is shorter than the longest
+// pause in a series of writes does not end the series, but a collector that was refused knows of
+// it.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>

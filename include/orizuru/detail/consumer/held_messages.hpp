@@ -60,9 +60,9 @@ class HeldMessages {
 
     /// Takes over the acks that guards have given without the lock.
     void take_acks() noexcept { m_guards.drop(m_mirror.take_acks()); }
-    /// The same, and accepts no more.
+    /// Takes them over, and accepts no more.
     void close_acks() noexcept { m_guards.drop(m_mirror.close_acks()); }
-    /// How many deferred acks came too late since the last call.
+    /// Returns how many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
 
     /// Asks again for refused settlements that no thread awaits.
