@@ -23,12 +23,12 @@ struct GarbageCollectorOptions {
     /// them without a break for the consumer's lease. If `grace` without the collector's interval
     /// is shorter than the lease, it is that time; but half the lease at least. So one that died is
     /// found within its lease and the longer of `grace` and two passes, also where it was the last
-    /// to write. A collector that Redis has refused for now may have seen the second of two
-    /// outages. It waits until a living consumer has had time to beat again: for its own
-    /// command_timeout, or a third of the lease, and up to 1 s more. A consumer of 0.1.0 does not
-    /// tell its lease; for it, it is `grace`, and no more. Without the right to GET, PTTL and SET
-    /// on its key the collector counts these times from its own connection. 0: a missing heartbeat
-    /// is enough; 24 h at most.
+    /// to write. A collector that Redis has refused for now, or that lost its connection, may have
+    /// seen the second of two outages. It waits until a living consumer has had time to beat
+    /// again: for its own command_timeout, or a third of the lease, and up to 1 s more. A consumer
+    /// of 0.1.0 does not tell its lease; for it, it is `grace`, and no more. Without the right to
+    /// GET, PTTL and SET on its key the collector counts these times from its own connection. 0: a
+    /// missing heartbeat is enough; 24 h at most.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded. At most
     /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without

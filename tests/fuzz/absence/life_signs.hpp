@@ -22,10 +22,12 @@ namespace orizuru::test {
 enum class Fault {
     none,
     absence_counts_at_once,
-    refused_beats_count, ///< as writes
-    own_start_counts,    ///< a collector gives the grace from its own start on, and no other
-    long_gaps,           ///< a series goes on over pauses of more than a lease
-    refusals_forgotten   ///< a collector that was refused goes on as if it had not been
+    refused_beats_count,    ///< as writes
+    own_start_counts,       ///< a collector gives the grace from its own start on, and no other
+    long_gaps,              ///< a series goes on over pauses of more than a lease
+    refusals_forgotten,     ///< a collector that was refused goes on as if it had not been
+    replacements_forgotten, ///< and so does one whose connection was lost
+    each_replacement_counts ///< as a refusal, however soon it follows another one
 };
 struct NamedFault {
     std::string_view name;
@@ -37,6 +39,8 @@ inline constexpr std::array faults{
     NamedFault{"own_start_counts", Fault::own_start_counts},
     NamedFault{"long_gaps", Fault::long_gaps},
     NamedFault{"refusals_forgotten", Fault::refusals_forgotten},
+    NamedFault{"replacements_forgotten", Fault::replacements_forgotten},
+    NamedFault{"each_replacement_counts", Fault::each_replacement_counts},
 };
 
 /// The rule's figures (collector_scripts.hpp).
@@ -45,6 +49,9 @@ struct Rule {
     static constexpr Millis unknown_gap = 2000;
     static constexpr Millis longest_confirmation = 2000;
     static constexpr Millis longest_stay = 15'000; ///< of a single collect()
+
+    /// A lost connection tells of a refusal no sooner behind another one (LastRefusal).
+    static constexpr Millis replacements_apart = 2 * (5000 + 1000);
 
     /// The longest pause between two writes of one series.
     static Millis gap(std::optional<Millis> lease) { return lease ? *lease * 5 / 12 : unknown_gap; }

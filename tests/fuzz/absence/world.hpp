@@ -33,7 +33,8 @@ using Tally = std::map<std::string, std::uint64_t>;
 
 class World {
   public:
-    World(std::uint64_t seed, Fault fault) : m_chance(seed), m_fault(fault), m_redis(fault) {}
+    World(std::uint64_t seed, Fault fault)
+        : m_chance(seed), m_fault(fault), m_redis(fault), m_cuts_idle(seed % 10 == 0) {}
 
     /// Returns what went wrong, or nothing.
     std::optional<std::string> run(Tally& tally);
@@ -42,6 +43,7 @@ class World {
     enum class Trouble { refuses, refuses_some, holds, restarts, fails_over };
     static constexpr std::array<const char*, 5> trouble_names{"refusals", "partial refusals",
                                                               "holds", "restarts", "failovers"};
+    static constexpr Millis shortest_idle = 50; ///< of connections that are cut
 
     struct Outage {
         Trouble kind;
@@ -64,6 +66,7 @@ class World {
         Millis grace;
         Millis begun;
         std::optional<Millis> answered_since = {}; ///< once it was refused; `never`: not yet
+        std::optional<Millis> last_answer = {};
     };
     struct Event {
         Millis at;
@@ -99,6 +102,8 @@ class World {
     void visit(std::size_t number);
     /// Sends a collector's request.
     void request(std::size_t number, const std::function<void()>& request);
+    /// Whether the connection that a collector has used was lost since.
+    [[nodiscard]] bool lost_connection(const Collector& collector) const;
     void ask(std::size_t number, int consumer);
     void end(const Outage& outage);
     void begin();
@@ -108,6 +113,7 @@ class World {
     Chance m_chance;
     Fault m_fault;
     LifeSigns m_redis;
+    bool m_cuts_idle; ///< something between cuts idle connections
     Millis m_now = 0;
     Millis m_end = 0;
     std::uint64_t m_events_made = 0;
@@ -254,7 +260,12 @@ inline void World::request(std::size_t number, const std::function<void()>& requ
         5000,
         [this, number, request] {
             Collector& collector = m_collectors[number];
-            if (collector.answered_since == never) {
+            const auto& since = collector.answered_since;
+            const bool replaced = lost_connection(collector) &&
+                                  (!since || m_now - *since >= Rule::replacements_apart ||
+                                   m_fault == Fault::each_replacement_counts);
+            collector.last_answer = m_now;
+            if (since == never || (replaced && m_fault != Fault::replacements_forgotten)) {
                 collector.answered_since = m_now;
             }
             request();
@@ -266,6 +277,19 @@ inline void World::request(std::size_t number, const std::function<void()>& requ
                 collector.answered_since = never;
             }
         });
+}
+
+inline bool World::lost_connection(const Collector& collector) const {
+    if (!collector.last_answer) {
+        return false;
+    }
+    if (m_cuts_idle && m_now - *collector.last_answer >= shortest_idle) {
+        return true;
+    }
+    return std::ranges::any_of(m_outages, [this, &collector](const Outage& outage) {
+        return (outage.kind == Trouble::restarts || outage.kind == Trouble::fails_over) &&
+               outage.to <= m_now && outage.from > *collector.last_answer;
+    });
 }
 
 /// A pass, or a call of collect().

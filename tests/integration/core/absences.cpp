@@ -9,6 +9,7 @@
 #include "support/proxy.hpp"
 #include "support/replication.hpp"
 
+#include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
@@ -269,6 +270,48 @@ TEST_CASE_FIXTURE(Refused, "a collector that was refused counts an absence once 
             CHECK(took < 5s);
         }
     }
+}
+
+/// A collector whose steps the test calls, and something between that cuts its connections.
+struct Stepping {
+    RedisServer server;
+    RedisClient redis{server.uri()};
+    orizuru::Connection connection{server.uri() + "?command_timeout=200"};
+    orizuru::detail::Passes passes{orizuru::Keys("q"), connection, {}};
+
+    void cut_connections() { redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); }
+    int steps = 0;
+    Elapsed time_to_reap(const std::function<void()>& before_each_step) {
+        add_unheard(redis, header_of(3s));
+        return time_of([&] {
+            CHECK(eventually([&] {
+                redis.command({"SET", writes, "1250 100000 0", "PX", "1250"});
+                before_each_step();
+                passes.step(10ms);
+                ++steps;
+                return is_reaped(redis);
+            }));
+        });
+    }
+};
+
+TEST_CASE_FIXTURE(Stepping,
+                  "a collector whose connection was lost while it asked nothing counts an "
+                  "absence as late as one that was refused") {
+    SUBCASE("its connection was kept") {
+        time_to_reap([] {});
+        CHECK(steps == 1);
+    }
+    SUBCASE("its connection was lost") {
+        passes.step(10ms);
+        cut_connections();
+        CHECK(time_to_reap([] {}) >= 450ms); // 200 ms of an attempt, 250 ms between two
+    }
+}
+
+TEST_CASE_FIXTURE(Stepping, "a collector reaps although something cuts all its idle connections") {
+    passes.step(10ms);
+    time_to_reap([this] { cut_connections(); });
 }
 
 TEST_CASE_FIXTURE(Absences, "a collector whose passes fail at their end has reaped all the same") {

@@ -61,10 +61,11 @@ end
 /// then.
 ///
 /// A series goes on over an outage that is shorter than its gap. Where two follow one another, the
-/// living may have had no time to beat in between. A collector that was refused knows of the second
-/// one. So it waits until Redis has answered it for as long as a living consumer needs for its next
-/// attempt: one that has begun ends within its command_timeout, taken to be the collector's, or a
-/// third of the lease, and the next begins attempts_apart(lease) later.
+/// living may have had no time to beat in between. A collector that was refused, or lost its
+/// connection, knows of the second one. So it waits until Redis has answered it for as long as a
+/// living consumer needs for its next attempt: one that has begun ends within its command_timeout,
+/// taken to be the collector's, or a third of the lease, and the next begins attempts_apart(lease)
+/// later.
 inline constexpr char look_function[] = R"lua(
 local function look(list, writes, options)
     local grace, allowance, stays = tonumber(options[1]), tonumber(options[2]), options[3] == '1'
@@ -116,8 +117,8 @@ end
 ///   has been connected (ms), the gap of a mark (ms); for how long suspects wait apart, or for a
 ///   lease, until somebody asks for them (ms); '1' if a living consumer can take them, '0' if none
 ///   can, '' if none lives: then the next one is taken to be as the dead one; for how long Redis
-///   has answered the collector since it last refused it (ms), '' if it never did; how long an
-///   attempt to beat lasts (ms). With a grace of 0 a missing heartbeat is enough.
+///   has answered the collector since it last refused it or was lost (ms), '' if it never was; how
+///   long an attempt to beat lasts (ms). With a grace of 0 a missing heartbeat is enough.
 /// Returns {-1} alive | {-2} fenced already | {-3, ms, ms} not yet: how long Redis must go on to
 ///   take writes, and within which time the next must come | {moved, of these apart, buried,
 ///   payload of each buried message, oldest first, payload and recoveries of each apart} |

@@ -132,6 +132,10 @@ class Passes {
             m_refusal.came();
         }
     }
+    void note_connection() {
+        const Connection::Pin connected(m_connection);
+        m_refusal.connected(m_connection.connected_at());
+    }
     /// Only what Redis refuses for now tells of an outage.
     void note(const ReplyError& error) {
         if (is_for_now(error)) {
@@ -247,6 +251,7 @@ class Passes {
         return true;
     }
     Absence look_at(const std::string& id) {
+        note_connection();
         const std::chrono::milliseconds zero{};
         const CollectorState state{
             .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
@@ -313,7 +318,7 @@ class Passes {
     GarbageCollectorOptions m_options;
     bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
-    LastRefusal m_refusal;
+    LastRefusal m_refusal{m_connection.connected_at(), m_connection.endpoint().command_timeout()};
     EventQueue m_events;
     std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
     EvictionPolicy m_policy;

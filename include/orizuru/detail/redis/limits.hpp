@@ -16,10 +16,11 @@ inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 
 /// reply to the request that has left it.
 inline constexpr std::chrono::milliseconds short_fence_time = std::chrono::minutes(10);
 
+inline constexpr std::chrono::milliseconds longest_attempts_apart{1000};
 /// The longest pause between the attempts of a consumer to be heard again: collectors take it for
 /// dead half a lease after Redis takes writes again.
 [[nodiscard]] inline std::chrono::milliseconds attempts_apart(std::chrono::milliseconds lease) {
-    return std::min<std::chrono::milliseconds>(lease / 12, std::chrono::seconds(1));
+    return std::min<std::chrono::milliseconds>(lease / 12, longest_attempts_apart);
 }
 
 /// Suspects for which no consumer has asked for this long, and for the lease of the last one that
