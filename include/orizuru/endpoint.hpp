@@ -32,6 +32,10 @@ class Endpoint {
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
     /// (without the password) and the reason. Refuses `rediss://`, which tls_endpoint takes.
     ///
+    /// A connection tries the addresses of the host's name one after the other, IPv6 and IPv4 by
+    /// turns (RFC 8305, section 4), until one takes it. While others are left, one that does not
+    /// answer has a third of the time at most, or half where it is the last but one.
+    ///
     /// With sentinels, each connection asks them, one after the other and first the one that
     /// answered last, where the master is, and makes sure by ROLE that it is one. It learns of
     /// other sentinels. All of this is within connect_timeout.

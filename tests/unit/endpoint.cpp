@@ -223,6 +223,8 @@ TEST_CASE("wrong forms are refused, each with its reason") {
              Case{"redis://[::1", "'[' without ']'"},
              Case{"redis://[::1]6379", "only a port may follow ']'"},
              Case{"redis://::1", "in brackets"},
+             Case{"redis://a,b", "several hosts are the sentinels of redis+sentinel://"},
+             Case{"redis://a:1,b:2/3", "or nodes of redis+cluster://"},
              Case{"redis://2001:db8::7", "in brackets"},
              Case{"redis://ann@h", "a user without a password"},
              Case{"redis://@h", "a user without a password"},

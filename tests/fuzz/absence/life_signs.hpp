@@ -50,7 +50,7 @@ struct Rule {
     static constexpr Millis longest_confirmation = 2000;
     static constexpr Millis longest_stay = 15'000; ///< of a single collect()
 
-    /// A lost connection tells of a refusal no sooner behind another one (LastRefusal).
+    /// A lost connection tells of an outage no sooner behind another one (LastRefusal).
     static constexpr Millis replacements_apart = 2 * (5000 + 1000);
 
     /// The longest pause between two writes of one series.

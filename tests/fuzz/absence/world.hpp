@@ -67,6 +67,7 @@ class World {
         Millis begun;
         std::optional<Millis> answered_since = {}; ///< once it was refused; `never`: not yet
         std::optional<Millis> last_answer = {};
+        std::optional<Millis> replaced = {}; ///< when a lost connection counted last
     };
     struct Event {
         Millis at;
@@ -260,13 +261,15 @@ inline void World::request(std::size_t number, const std::function<void()>& requ
         5000,
         [this, number, request] {
             Collector& collector = m_collectors[number];
-            const auto& since = collector.answered_since;
-            const bool replaced = lost_connection(collector) &&
-                                  (!since || m_now - *since >= Rule::replacements_apart ||
-                                   m_fault == Fault::each_replacement_counts);
+            const bool replaced =
+                lost_connection(collector) &&
+                (!collector.replaced || m_now - *collector.replaced >= Rule::replacements_apart ||
+                 m_fault == Fault::each_replacement_counts);
             collector.last_answer = m_now;
-            if (since == never || (replaced && m_fault != Fault::replacements_forgotten)) {
+            if (collector.answered_since == never) {
                 collector.answered_since = m_now;
+            } else if (replaced && m_fault != Fault::replacements_forgotten) {
+                collector.answered_since = collector.replaced = m_now;
             }
             request();
         },

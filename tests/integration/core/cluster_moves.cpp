@@ -425,7 +425,16 @@ TEST_CASE("a plain address of a node says which address follows the queue") {
     const std::size_t other = next_of("q");
     const std::string plain = "redis://127.0.0.1:" + std::to_string(three().node(other).port());
     Producer<Raw> producer(plain, "q");
-    CHECK(contains(message_of<ReplyError>([&] { producer.push(Raw{"x"}); }), "MOVED"));
+    const std::string address = "; for a Cluster the address begins with redis+cluster://";
+    const std::string what = message_of<ReplyError>([&] { producer.push(Raw{"x"}); });
+    CHECK(contains(what, ": MOVED "));
+    CHECK(what.ends_with(address));
+    const std::string next = message_of<ReplyError>([&] {
+        orizuru::Consumer<Raw> consumer(plain, "q");
+        static_cast<void>(consumer.next(10s));
+    });
+    CHECK(contains(next, "MOVED "));
+    CHECK(next.ends_with(address));
 }
 
 TEST_CASE("nodes that send each other's clients in a circle refuse in Redis' own words") {

@@ -6,6 +6,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
+#include "support/fake_server.hpp"
 #include "support/sentinels.hpp"
 #include "support/speaker.hpp"
 
@@ -15,15 +16,21 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace sentinel_test {
 
@@ -216,6 +223,94 @@ TEST_CASE("a sentinel that tells nonsense of others is believed about the master
                           "*1\r\n$2\r\nip\r\n");
     Connection connection("redis+sentinel://127.0.0.1:" + std::to_string(speaker.port()) + "/main");
     CHECK(connection.command("", "PING").text == "PONG");
+}
+
+std::string with_sentinels_first(std::initializer_list<std::uint16_t> ports) {
+    std::string uri = at_rest().uri();
+    std::string more;
+    for (const std::uint16_t port : ports) {
+        more += "127.0.0.1:" + std::to_string(port) + ',';
+    }
+    return uri.insert(uri.find("//") + 2, more);
+}
+
+TEST_CASE(
+    "sentinels that hang come last in the next attempt, also when none has answered in this") {
+    const Fd silent[] = {listen_tcp(), listen_tcp(), listen_tcp(), listen_tcp(), listen_tcp()};
+    const orizuru::Endpoint endpoint(
+        with_sentinels_first({port_of(silent[0]), port_of(silent[1]), port_of(silent[2]),
+                              port_of(silent[3]), port_of(silent[4])}) +
+        "?connect_timeout=1000"); // a quarter is one's
+    CHECK(contains(message_of<ConnectionError>([&] { Connection{endpoint}; }),
+                   "no sentinel knows a master"));
+    CHECK(Connection(endpoint).command("", "PING").text == "PONG");
+}
+
+/// Answers the first that is said, and never ends.
+class Flood {
+  public:
+    explicit Flood(std::string begin) : m_begin(std::move(begin) + "$400000000\r\n") {}
+
+    [[nodiscard]] std::uint16_t port() const { return port_of(m_listener); }
+
+  private:
+    std::string m_begin;
+    Fd m_listener = listen_tcp();
+    std::jthread m_thread{[this] {
+        pollfd next{m_listener.get(), POLLIN, 0};
+        ::poll(&next, 1, -1);
+        const Fd peer{::accept(m_listener.get(), nullptr, nullptr)};
+        const std::string more(1 << 16, 'x');
+        ssize_t sent = ::send(peer.get(), m_begin.data(), m_begin.size(), MSG_NOSIGNAL);
+        while (sent > 0) {
+            sent = ::send(peer.get(), more.data(), more.size(), MSG_NOSIGNAL);
+        }
+    }};
+};
+
+TEST_CASE("a sentinel that floods is passed over") {
+    std::string begin;
+    SUBCASE("from the greeting on") {}
+    SUBCASE("behind its greeting") { begin = "+PONG\r\n"; }
+    const Flood flood(begin);
+    const std::string uri = with_sentinels_first({flood.port()});
+    CHECK(Connection(uri + "?connect_timeout=60000").command("", "PING").text == "PONG");
+    const Flood alone(begin);
+    CHECK(contains(message_of<ConnectionError>([&] {
+                       Connection{"redis+sentinel://127.0.0.1:" + std::to_string(alone.port()) +
+                                  "/main"};
+                   }),
+                   "the answer is too large"));
+}
+
+/// What is thrown where the only sentinel answers that.
+std::string error_behind(const std::string& answer) {
+    const Speaker speaker("+PONG\r\n" + answer);
+    return message_of<orizuru::Error>([&] {
+        Connection{"redis+sentinel://127.0.0.1:" + std::to_string(speaker.port()) + "/main"};
+    });
+}
+
+TEST_CASE("a sentinel's host with control characters is none, and its errors are printable") {
+    const RedisServer master({}, RedisServer::Listen::tcp);
+    const std::string port = std::to_string(master.port());
+    const auto answer = [&](const std::string& host) {
+        return "*2\r\n$" + std::to_string(host.size()) + "\r\n" + host + "\r\n$" +
+               std::to_string(port.size()) + "\r\n" + port + "\r\n*0\r\n";
+    };
+    CHECK(contains(error_behind(answer(std::string("127.0.0.1\0evil", 14))),
+                   "SENTINEL did not name an address"));
+    CHECK(contains(error_behind(answer("127.0.0.1\x1b[2J")), "SENTINEL did not name an address"));
+    CHECK(contains(error_behind("-ERR \x1b[2Jcleared\r\n*0\r\n"), "ERR ?[2Jcleared"));
+}
+
+TEST_CASE("a server that answers ROLE by no role is not taken for the master") {
+    Fd listener = listen_tcp();
+    const std::string port = std::to_string(port_of(listener));
+    const FakeServer master([](const auto&) { return "+OK\r\n"; }, {}, std::move(listener));
+    CHECK(contains(error_behind("*2\r\n$9\r\n127.0.0.1\r\n$" + std::to_string(port.size()) +
+                                "\r\n" + port + "\r\n*0\r\n"),
+                   "ROLE was not answered by a role"));
 }
 
 TEST_CASE("sentinels have credentials of their own") {

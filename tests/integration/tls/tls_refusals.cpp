@@ -62,10 +62,19 @@ TEST_CASE("a server's certificate must be for the host of the address") {
         const RedisServer right = server_with("elsewhere");
         Connection(tls_endpoint(right.uri() + files().trusting() + "&sni=redis.example"))
             .command("", "PING");
+        Connection(tls_endpoint(right.uri() + files().trusting() + "&sni=redis.example."))
+            .command("", "PING"); // a name from the root
         const std::string sni = refusal<orizuru::ReplyError>(
             at("127.0.0.1", right) + files().trusting() + "&sni=other.example");
         CHECK(contains(sni, "expected name 'other.example'"));
     }
+}
+
+TEST_CASE("an address without TLS of a port that speaks it says which address is meant") {
+    const RedisServer server = server_with("right");
+    const std::string plain = "redis://127.0.0.1:" + std::to_string(server.port());
+    CHECK(contains(message_of<orizuru::ConnectionError>([&] { Connection{plain}; }),
+                   "if the port speaks TLS, the address begins with rediss://"));
 }
 
 TEST_CASE("a server's certificate must be by an authority that the address or the system trusts") {

@@ -66,6 +66,14 @@ class NodeList {
         const std::lock_guard lock(m_mutex);
         std::rotate(m_nodes.begin(), m_nodes.begin() + 1, m_nodes.end());
     }
+    /// It is asked last from now on.
+    void skip(const Node& node) {
+        const std::lock_guard lock(m_mutex);
+        const auto found = std::ranges::find(m_nodes, node);
+        if (found != m_nodes.end()) {
+            std::rotate(found, found + 1, m_nodes.end());
+        }
+    }
     /// Adds a node that is not there, as the last; none of the others is dropped.
     void learn(Node node) {
         const std::lock_guard lock(m_mutex);

@@ -164,6 +164,10 @@ inline std::shared_ptr<const Address> UriParser::parse() {
                 refuse("the name of the service is missing, as in redis+sentinel://host/service");
             }
         } else {
+            if (authority.find(',') != std::string_view::npos) {
+                refuse("several hosts are the sentinels of redis+sentinel:// or nodes of "
+                       "redis+cluster://");
+            }
             m_address->server = parse_host(authority, 6379);
         }
         if (tail.size() > 1) {

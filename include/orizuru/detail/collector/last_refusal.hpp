@@ -33,12 +33,12 @@ class LastRefusal {
         }
     }
     /// The collector has a connection, made `at` that time. If it replaces another one, Redis was
-    /// lost while the collector asked nothing. Right behind a refusal that says nothing: a
+    /// lost while the collector asked nothing. Right behind another loss that says nothing: a
     /// collector whose idle connections something cuts would never trust what it sees.
     void connected(TimePoint at) noexcept {
         const bool replaced = std::exchange(m_connected_at, at) != at;
-        if (replaced && (!m_ended || (m_ended != not_yet && at - *m_ended >= m_apart))) {
-            m_ended = at;
+        if (replaced && m_ended != not_yet && (!m_lost || at - *m_lost >= m_apart)) {
+            m_lost = m_ended = at;
         }
     }
     /// For how long Redis has taken writes since (ms); empty if no refusal is known.
@@ -53,6 +53,7 @@ class LastRefusal {
     static constexpr TimePoint not_yet = TimePoint::max();
 
     std::optional<TimePoint> m_ended; ///< empty: none came
+    std::optional<TimePoint> m_lost;  ///< when a loss counted last
     TimePoint m_connected_at;
     std::chrono::milliseconds m_apart; ///< twice as long as a refusal delays an absence at most
 };

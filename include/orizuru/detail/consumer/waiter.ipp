@@ -21,7 +21,8 @@ inline bool Waiter::connect(Lock& lock, TimePoint deadline, Awaited& awaited) {
             return true;
         }
         if (Clock::now() < m_attempt.until) {
-            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
+            awaited = {stream.fd(), std::min(m_attempt.until, stream.greeting_due()),
+                       stream.greeting_events()};
             return false;
         }
         stream.fail_late();

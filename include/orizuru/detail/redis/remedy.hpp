@@ -102,10 +102,21 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
     return {known ? remedy : Remedy::give_up, reply.text};
 }
 
+/// The text with a '?' for each control character: a terminal would act on it.
+[[nodiscard]] [[gnu::cold]] inline std::string printable(std::string_view text) {
+    std::string out(text);
+    std::ranges::replace_if(
+        out, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+    return out;
+}
+
 /// An error of Redis as an exception: its first word is the code.
 [[nodiscard]] [[gnu::cold]] inline ReplyError reply_error(std::string_view about,
                                                           std::string_view text) {
-    return {std::string(text.substr(0, text.find(' '))), joined({about, ": ", text})};
+    const bool by_node = text.starts_with("MOVED ") && !is_redirected(text);
+    return {printable(text.substr(0, text.find(' '))),
+            joined({about, ": ", printable(text),
+                    by_node ? "; for a Cluster the address begins with redis+cluster://" : ""})};
 }
 
 } // namespace orizuru::detail

@@ -9,14 +9,11 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/host_addresses.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <memory>
@@ -31,7 +28,8 @@ namespace orizuru::detail {
 [[nodiscard]] [[gnu::cold]] inline std::optional<Node> node_of(std::string_view host,
                                                                std::string_view port) {
     const auto number = whole_number(port);
-    if (host.empty() || !number || *number < 1 || *number > 65535) {
+    const bool plain = std::ranges::all_of(host, [](char c) { return c > ' ' && c <= '~'; });
+    if (host.empty() || !plain || !number || *number < 1 || *number > 65535) {
         return std::nullopt;
     }
     return Node{std::string(host), static_cast<int>(*number)};
@@ -61,11 +59,8 @@ struct Route {
     /// sentinels and the nodes of a Cluster say may be names.
     [[nodiscard]] [[gnu::cold]] static bool has_names(const Endpoint& endpoint) noexcept {
         const Address& address = *EndpointParts::of(endpoint).address;
-        const char* const host = address.server.host.c_str();
-        in6_addr number{};
         return address.path.empty() &&
-               (address.topology != Topology::one || (::inet_pton(AF_INET, host, &number) != 1 &&
-                                                      ::inet_pton(AF_INET6, host, &number) != 1));
+               (address.topology != Topology::one || !is_numeric(address.server.host));
     }
     /// Notes where a Stream's error, for which is_astray() holds, says that the key is now.
     static void note_move(const Endpoint& endpoint, std::string_view error, const Node& teller) {

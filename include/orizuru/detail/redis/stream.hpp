@@ -14,6 +14,7 @@
 #include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/busy_poll.hpp>
+#include <orizuru/detail/redis/host_addresses.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -37,6 +38,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -79,6 +81,8 @@ class Stream {
     /// the socket is ready for greeting_events(). Throws as `make` does.
     [[gnu::cold]] bool greet();
     [[nodiscard]] short greeting_events() const noexcept;
+    /// By when to call `greet` again, though the socket is not ready: another address may be tried.
+    [[nodiscard]] TimePoint greeting_due() const noexcept;
     /// How long `greet` may take. With several nodes, one that hangs leaves time to ask another.
     [[nodiscard]] [[gnu::cold]] static Clock::duration patience(const Endpoint& endpoint);
     /// Throws as `make` does when the time is over.
@@ -86,6 +90,8 @@ class Stream {
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
+    /// Lets no more than so many bytes arrive from now on: `fill` throws ProtocolError.
+    void limit_input(std::size_t bytes) noexcept { m_input_left = bytes; }
     /// From now on another key of a Cluster is asked for: it is the one that a node says has moved.
     void lead_to(std::shared_ptr<KeyPlace> place) noexcept { m_place = std::move(place); }
     /// The host and port that it is connected to.
@@ -181,6 +187,10 @@ class Stream {
     }
 
   private:
+    /// In bytes. The map of the largest Cluster is a fraction of that.
+    static constexpr std::size_t largest_greeting = std::size_t{16} << 20;
+    static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+    static constexpr std::string_view no_connection = "no connection within connect_timeout";
     static constexpr std::string_view role = "ROLE";
     static constexpr std::string_view type = "TYPE";
     static constexpr std::string_view slots = "CLUSTER SLOTS";
@@ -213,6 +223,13 @@ class Stream {
         }
         throw ConnectionError(joined({m_address, ": ", reason}));
     }
+    /// What may be wrong when the connection ends before the first reply.
+    [[nodiscard]] [[gnu::cold]] std::string_view hint() const noexcept {
+        const bool plain_tcp = !m_channel && !m_server.host.empty();
+        return plain_tcp && !m_greeting.empty()
+                   ? "; if the port speaks TLS, the address begins with rediss://"
+                   : "";
+    }
     [[noreturn]] [[gnu::cold]] void give_up(std::string_view doing) const {
         throw GivenUp(joined({m_address, ": ", doing, " was given up"}));
     }
@@ -220,9 +237,13 @@ class Stream {
         fail(joined({doing, ": ", std::generic_category().message(errno)}));
     }
 
+    void feed(std::size_t count);
     [[gnu::cold]] void redirect(Reply& error);
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
-    [[gnu::cold]] void configure(const Endpoint& endpoint);
+    [[gnu::cold]] void connect_to_next();
+    /// Returns false if connecting has failed at once.
+    [[gnu::cold]] bool begin_with(redisContext* context);
+    [[gnu::cold]] void secure_descriptor();
     [[gnu::cold]] void learn_nodes(const Reply& slots) const;
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
@@ -233,8 +254,10 @@ class Stream {
     Node m_server;
     std::shared_ptr<KeyPlace> m_place; ///< null but for a key in a Cluster
     NodeList* m_nodes = nullptr; ///< the endpoint's, from when a server was named to its greeting
+    HostAddresses m_addresses;   ///< to connect to
+    std::shared_ptr<const Security> m_security;
     std::unique_ptr<redisContext, Free> m_context;
-    std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption
+    std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption, or not connected
     ReplyReader m_reader;
     bool m_connected = false;
     bool m_greets = false;     ///< what comes before the greeting is done
@@ -242,6 +265,7 @@ class Stream {
     std::string m_output;
     std::size_t m_sent = 0;
     std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< what a recv brings
+    std::size_t m_input_left = largest_greeting;                    ///< bytes that may still arrive
     BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;
 };
@@ -278,27 +302,35 @@ inline std::size_t Stream::send(std::string_view bytes) {
     }
 }
 
+inline void Stream::feed(std::size_t count) {
+    if (count > m_input_left) {
+        throw ProtocolError(joined({m_address, ": the answer is too large"}));
+    }
+    m_input_left -= count;
+    m_reader.feed({m_input.data(), count});
+}
+
 inline void Stream::fill() {
     refuse_fork();
     if (m_channel) {
         while (const std::size_t count = m_channel->receive(m_input.data(), m_input.size())) {
-            m_reader.feed({m_input.data(), count});
+            feed(count);
         }
         return;
     }
     while (true) {
         const ssize_t count = ::recv(fd(), m_input.data(), m_input.size(), 0);
         if (count > 0) {
-            m_reader.feed({m_input.data(), static_cast<std::size_t>(count)});
+            feed(static_cast<std::size_t>(count));
             if (static_cast<std::size_t>(count) < m_input.size()) {
                 return;
             }
         } else if (count == 0) {
-            fail("the server closed the connection");
+            fail(joined({"the server closed the connection", hint()}));
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR) {
-            fail_errno("receiving");
+            fail(joined({"receiving: ", std::generic_category().message(errno), hint()}));
         }
     }
 }

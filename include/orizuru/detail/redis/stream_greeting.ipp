@@ -53,16 +53,14 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         }
     };
     check(); // nothing can end the resolution of a name
-    while (true) {
-        m_context.reset(endpoint.path().empty()
-                            ? redisConnectNonBlock(m_server.host.c_str(), m_server.port)
-                            : redisConnectUnixNonBlock(endpoint.path().c_str()));
-        if (!m_context) {
-            throw std::bad_alloc();
-        }
-        if (m_context->err == 0) {
-            break;
-        }
+    m_security = parts.security;
+    if (endpoint.path().empty()) {
+        const TimePoint own = Clock::now() + patience(endpoint);
+        m_addresses = HostAddresses(m_server.host,
+                                    deadline == TimePoint::min() ? own : std::min(deadline, own));
+        return connect_to_next();
+    }
+    while (!begin_with(redisConnectUnixNonBlock(endpoint.path().c_str()))) {
         // A server may still listen: a Unix socket's full backlog is EAGAIN, an interruption EINTR.
         const bool again = m_context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR);
         if (!again || Clock::now() >= deadline) {
@@ -71,26 +69,40 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         wait_ready(-1, 0, wake, std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
         check();
     }
-    configure(endpoint);
+    secure_descriptor();
 }
 
-inline void Stream::configure(const Endpoint& endpoint) {
+inline bool Stream::begin_with(redisContext* context) {
+    m_context.reset(context);
+    if (!m_context) {
+        throw std::bad_alloc();
+    }
+    return m_context->err == 0;
+}
+
+inline void Stream::connect_to_next() {
+    while (const auto address = m_addresses.take()) {
+        if (begin_with(redisConnectNonBlock(address->c_str(), m_server.port))) {
+            secure_descriptor();
+            // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
+            const int on = 1;
+            const int idle = 15;
+            ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+            ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+            ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            return;
+        }
+        m_addresses.failed(m_context->errstr);
+    }
+    fail(m_addresses.failures());
+}
+
+inline void Stream::secure_descriptor() {
     m_context->fd = above_standard(fd());
     if (fd() < 0) {
         fail_errno("connecting");
     }
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
-    if (endpoint.path().empty()) {
-        // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
-        const int on = 1;
-        const int idle = 15;
-        ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-        ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-        ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
-    if (const auto& security = EndpointParts::of(endpoint).security) {
-        m_channel = security->open(fd(), m_server.host, m_address);
-    }
 }
 
 inline void Stream::compose_greeting(const Endpoint& endpoint) {
@@ -134,20 +146,30 @@ inline short Stream::greeting_events() const noexcept {
 
 inline void Stream::await_greeting(TimePoint deadline, const Wake* wake) {
     while (!greet()) {
-        if (wait_ready(fd(), greeting_events(), wake, deadline) != 0) {
+        if (wait_ready(fd(), greeting_events(), wake, std::min(deadline, greeting_due())) != 0) {
             continue;
         }
-        if (Clock::now() < deadline) {
+        if (Clock::now() >= deadline) {
+            fail_late();
+        }
+        if (Clock::now() < greeting_due()) {
             give_up(m_connected ? "waiting" : "connecting");
         }
-        fail_late();
     }
 }
 
 inline void Stream::fail_late() const {
-    fail(m_greets      ? "no reply in time"
-         : m_connected ? "no TLS handshake within connect_timeout; does the port speak TLS?"
-                       : "no connection within connect_timeout");
+    if (!m_connected) {
+        HostAddresses addresses = m_addresses;
+        addresses.failed(no_connection);
+        fail(addresses.failures());
+    }
+    fail(m_greets ? "no reply in time"
+                  : "no TLS handshake within connect_timeout; does the port speak TLS?");
+}
+
+inline TimePoint Stream::greeting_due() const noexcept {
+    return m_connected ? TimePoint::max() : m_addresses.until().value_or(TimePoint::max());
 }
 
 inline Clock::duration Stream::patience(const Endpoint& endpoint) {
@@ -157,16 +179,24 @@ inline Clock::duration Stream::patience(const Endpoint& endpoint) {
 inline bool Stream::greet() {
     if (!m_connected) {
         if (wait_ready(fd(), POLLOUT, nullptr, TimePoint{}) == 0) {
+            if (Clock::now() >= greeting_due()) {
+                m_addresses.failed(no_connection);
+                connect_to_next();
+            }
             return false;
         }
         int error = 0;
         socklen_t size = sizeof error;
         ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
         if (error != 0) {
-            errno = error;
-            fail_errno("connecting");
+            m_addresses.failed(joined({"connecting: ", std::generic_category().message(error)}));
+            connect_to_next();
+            return false;
         }
         m_connected = true;
+        if (m_security) {
+            m_channel = m_security->open(fd(), m_server.host, m_address);
+        }
     }
     m_greets = m_greets || !m_channel || m_channel->shake_hands();
     if (!m_greets) {
@@ -183,6 +213,7 @@ inline bool Stream::greet() {
         m_greeting.pop_front();
     }
     m_nodes = nullptr;
+    m_input_left = no_limit;
     return true;
 }
 
@@ -227,7 +258,10 @@ inline void Stream::check_greeting(const Reply& reply) {
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);
     }
-    if (command == role && reply.is(Reply::Type::array) && !reply.elements.empty()) {
+    if (command == role) {
+        if (!reply.is(Reply::Type::array) || reply.elements.empty()) {
+            throw ProtocolError(joined({m_address, ": ROLE was not answered by a role"}));
+        }
         if (reply.elements[0].text != "master") {
             fail("a sentinel took it for the master, which it is not");
         }

@@ -31,7 +31,9 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 
 [[nodiscard]] [[gnu::cold]] inline Node ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
                                                      TimePoint deadline, const Wake* wake) {
+    constexpr std::size_t largest_answer = std::size_t{1} << 20;
     const auto stream = Stream::make(Route::to_sentinel(endpoint, sentinel), deadline, wake);
+    stream->limit_input(largest_answer);
     const std::string& service = EndpointParts::of(endpoint).address->service;
     stream->append([&](std::string& out) {
         append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
@@ -68,6 +70,9 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
     std::string failures;
     std::exception_ptr refusal;
     for (const Node& sentinel : all) {
+        if (!failures.empty() && Clock::now() >= deadline) {
+            break; // the next attempt asks the others first
+        }
         try {
             Node master =
                 ask_sentinel(endpoint, sentinel, std::min(deadline, Clock::now() + share), wake);
@@ -81,6 +86,7 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
         } catch (const Error& error) {
             failures += joined({"; ", error.what()});
         }
+        sentinels.skip(sentinel);
     }
     if (refusal) {
         std::rethrow_exception(refusal);

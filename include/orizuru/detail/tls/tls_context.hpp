@@ -77,7 +77,10 @@ class TlsContext final : public Security {
 
     [[nodiscard]] std::unique_ptr<SecureChannel> open(int fd, const std::string& host,
                                                       const std::string& address) const override {
-        const std::string& name = m_name.empty() ? host : m_name;
+        std::string name = m_name.empty() ? host : m_name;
+        if (name.ends_with('.')) { // of a name from the root, which certificates do not have
+            name.pop_back();
+        }
         auto channel = std::make_unique<TlsChannel>(*m_context, *m_methods, fd, name, address);
         SSL* const ssl = &channel->ssl();
         X509_VERIFY_PARAM* const rules = SSL_get0_param(ssl);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A name whose resolution takes as long as a test wants, as when a DNS server does not answer.
+// Names whose resolution takes as long as a test wants, as when a DNS server does not answer, or
+// finds the addresses that it wants.
 //
 // getaddrinfo below stands in for that of the C library: include this in one source of a program.
 
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace orizuru::test {
@@ -58,6 +60,21 @@ class SlowName {
     }
 };
 
+/// Stands for the addresses of the test.
+class SeveralAddresses {
+  public:
+    static constexpr std::string_view name = "several.test";
+
+    static void set(std::vector<std::string> addresses) { state() = std::move(addresses); }
+    static const std::vector<std::string>& all() { return state(); }
+
+  private:
+    static std::vector<std::string>& state() {
+        static std::vector<std::string> addresses;
+        return addresses;
+    }
+};
+
 } // namespace orizuru::test
 
 extern "C" {
@@ -69,6 +86,18 @@ int getaddrinfo(const char* node, const char* service, const addrinfo* hints, ad
     if (node != nullptr && node == SlowName::name) {
         SlowName::resolve();
         node = "127.0.0.1";
+    }
+    if (node != nullptr && node == orizuru::test::SeveralAddresses::name) {
+        addrinfo** end = result;
+        for (const std::string& address : orizuru::test::SeveralAddresses::all()) {
+            if (const int error = real(address.c_str(), service, hints, end); error != 0) {
+                return error;
+            }
+            while (*end != nullptr) {
+                end = &(*end)->ai_next;
+            }
+        }
+        return 0;
     }
     return real(node, service, hints, result);
 }
