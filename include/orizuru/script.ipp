@@ -5,8 +5,8 @@
 // The definitions of script.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 namespace orizuru {
 

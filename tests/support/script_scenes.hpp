@@ -8,7 +8,7 @@
 
 #include "library_scripts.hpp"
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/keys.hpp>
 
 #include <chrono>

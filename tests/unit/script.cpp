@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/script.hpp>
 
 #include <doctest/doctest.h>

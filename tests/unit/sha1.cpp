@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 
 #include <doctest/doctest.h>
 

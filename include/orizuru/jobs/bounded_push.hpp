@@ -10,8 +10,8 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>

@@ -4,9 +4,9 @@
 
 // The definitions of bounded_push.hpp.
 
-#include <orizuru/detail/redis/own_locks.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/own_locks.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/error.hpp>
 
 #include <stdexcept>

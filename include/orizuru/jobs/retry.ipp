@@ -8,7 +8,7 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 

@@ -7,7 +7,7 @@
 
 #include "crash/support/journal.hpp"
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 
 #include <array>
 #include <charconv>

@@ -9,7 +9,7 @@
 
 #include "fuzz/model/redis_model.hpp"
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cmath>

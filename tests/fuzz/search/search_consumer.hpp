@@ -16,7 +16,7 @@
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

@@ -13,7 +13,7 @@
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

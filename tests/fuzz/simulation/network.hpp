@@ -10,7 +10,7 @@
 #include "fuzz/simulation/violation.hpp"
 
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

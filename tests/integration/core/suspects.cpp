@@ -9,7 +9,7 @@
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
 

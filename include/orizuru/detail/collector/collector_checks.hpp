@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/redis/limits.hpp>
-#include <orizuru/detail/redis/write_series.hpp>
+#include <orizuru/detail/redis/scripts/write_series.hpp>
 #include <orizuru/garbage_collector_options.hpp>
 
 #include <chrono>

@@ -4,12 +4,12 @@
 
 // The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
 
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/dead_entries.hpp>
-#include <orizuru/detail/redis/own_locks.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
-#include <orizuru/detail/redis/write_series.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/dead_entries.hpp>
+#include <orizuru/detail/redis/scripts/own_locks.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/write_series.hpp>
 
 #include <chrono>
 #include <string_view>

@@ -9,11 +9,11 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 

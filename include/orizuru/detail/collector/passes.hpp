@@ -20,8 +20,8 @@
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>

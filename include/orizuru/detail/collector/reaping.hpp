@@ -10,7 +10,7 @@
 #include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/garbage_collector_options.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

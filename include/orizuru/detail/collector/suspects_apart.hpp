@@ -8,7 +8,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

@@ -7,9 +7,9 @@
 // They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/fresh_wait.hpp>
-#include <orizuru/detail/redis/dead_entries.hpp>
-#include <orizuru/detail/redis/own_locks.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/dead_entries.hpp>
+#include <orizuru/detail/redis/scripts/own_locks.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
 

@@ -10,7 +10,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

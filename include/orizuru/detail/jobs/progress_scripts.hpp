@@ -6,7 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/keys.hpp>
 
 #include <charconv>

@@ -5,7 +5,7 @@
 // How each occurrence of a recurring message comes to be pushed once: the hash `recurring` has for
 // each name its last occurrence, or when it was first asked for, in milliseconds since 1970.
 
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <chrono>
 #include <cstddef>

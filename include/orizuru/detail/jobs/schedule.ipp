@@ -5,8 +5,8 @@
 // The definitions of schedule.hpp.
 
 #include <orizuru/detail/jobs/schedule_source.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <stdexcept>
 

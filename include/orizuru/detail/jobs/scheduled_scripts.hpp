@@ -7,7 +7,7 @@
 // They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/fresh_wait.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
 

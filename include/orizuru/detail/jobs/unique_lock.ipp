@@ -6,9 +6,9 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/schedule_source.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/error.hpp>
 
 namespace orizuru::detail {

@@ -10,10 +10,10 @@
 // All scripts check before their first write, or that write is the check. They only move or free,
 // so they run when memory is full (allow-oom).
 
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
-#include <orizuru/detail/redis/write_series.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/write_series.hpp>
 #include <orizuru/script.hpp>
 
 #include <string_view>

@@ -10,8 +10,8 @@
 // A token is the server's time in microseconds, or one more than the last: so tokens go on rising
 // when Redis is emptied. Lua's numbers hold it until the year 2255.
 
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/script.hpp>
 
 #include <string_view>

@@ -7,8 +7,8 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/ops/queue_state.hpp>

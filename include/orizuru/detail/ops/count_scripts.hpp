@@ -4,7 +4,7 @@
 
 // The Lua scripts that read what workers have reported.
 
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
 

@@ -7,7 +7,7 @@
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/ops/index_of.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
 

@@ -10,7 +10,7 @@
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
 #include <orizuru/error.hpp>

@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/detail/shards/shard_layout.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
 #include <orizuru/endpoint.hpp>

@@ -4,8 +4,8 @@
 
 // The Lua scripts that change a queue's shards.
 
-#include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
 

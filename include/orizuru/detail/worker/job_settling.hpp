@@ -11,7 +11,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job_time.hpp>

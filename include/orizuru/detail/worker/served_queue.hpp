@@ -8,7 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
-#include <orizuru/detail/redis/recovery_counts.hpp>
+#include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/task.hpp>

@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/postgres/ledger/stamp.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string>
 #include <string_view>

@@ -22,7 +22,7 @@
 // and a new epoch begins too. A copy of its files, put back without a recovery, does not show it.
 
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <algorithm>
 #include <cstdint>

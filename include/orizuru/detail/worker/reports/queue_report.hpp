@@ -10,10 +10,10 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_script.hpp>
-#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/error.hpp>

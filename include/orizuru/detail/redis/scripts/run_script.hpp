@@ -5,8 +5,8 @@
 // Runs a script by its name in Redis' cache; sends its text only when the cache lacks it.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 

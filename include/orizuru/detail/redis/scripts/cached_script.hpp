@@ -4,7 +4,7 @@
 
 // A script's text and its name in Redis' script cache.
 
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/scripts/sha1.hpp>
 
 #include <atomic>
 #include <cstdint>
