@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace wire_test {
 
@@ -44,6 +45,13 @@ TEST_CASE("an empty argument is sent") {
 TEST_CASE("an argument may hold any bytes") {
     const std::string text = "\0\r\n$3\r\n\xff*"s;
     CHECK(command("GET", text) == "*2\r\n$3\r\nGET\r\n$9\r\n" + text + "\r\n");
+}
+
+TEST_CASE("each text of a range is an argument") {
+    const std::vector<std::string> two{"a", ""};
+    CHECK(command("X", two, 1, std::vector<std::string_view>{"b"}) ==
+          "*5\r\n$1\r\nX\r\n$1\r\na\r\n$0\r\n\r\n$1\r\n1\r\n$1\r\nb\r\n");
+    CHECK(command("X", std::vector<std::string>{}) == "*1\r\n$1\r\nX\r\n");
 }
 
 TEST_CASE("numbers are sent as decimal text") {

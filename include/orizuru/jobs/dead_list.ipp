@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 
@@ -33,7 +34,7 @@ ORIZURU_INLINE DeadList::DeadList(Keys keys, std::shared_ptr<Connection> connect
 
 ORIZURU_INLINE std::uint64_t DeadList::count_of(const Reply& reply, std::string_view name) {
     if (!detail::is_count(reply)) {
-        m_connection->refuse(name);
+        detail::refuse(*m_connection, name);
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
@@ -53,7 +54,7 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     const std::int64_t last = count > end - first ? end : first + count - 1;
     Reply reply = m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script(), 1, m_dead,
                                         first, last);
-    m_connection->require(reply, Reply::Type::array, "EVAL_RO");
+    detail::require(*m_connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
@@ -67,7 +68,7 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
 ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
     std::vector<Reply>& parts = reply.elements;
     if ((parts.size() != 1 && parts.size() != 6) || !parts[0].is(Reply::Type::string)) {
-        m_connection->refuse("EVAL");
+        detail::refuse(*m_connection, "EVAL");
     }
     DeadEntry entry;
     entry.bytes = std::move(parts[0].text);
@@ -78,7 +79,7 @@ ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
     const auto text = [&](const Reply& first, const Reply& last) {
         if (!detail::is_count(first, 1) || !detail::is_count(last, first.integer - 1) ||
             static_cast<std::uint64_t>(last.integer) > entry.bytes.size()) {
-            m_connection->refuse("EVAL");
+            detail::refuse(*m_connection, "EVAL");
         }
         return entry.bytes.substr(static_cast<std::size_t>(first.integer) - 1,
                                   static_cast<std::size_t>(last.integer - first.integer) + 1);
@@ -93,7 +94,7 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
     const Reply reply = m_connection->command(m_dead, "EVAL", detail::redrive_script(), 2, m_dead,
                                               m_keys.source(), entry.bytes);
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
-        m_connection->refuse("EVAL");
+        detail::refuse(*m_connection, "EVAL");
     }
     if (reply.integer < 0) {
         throw std::invalid_argument("what has no payload cannot be redriven");
@@ -122,9 +123,9 @@ DeadList::take(std::uint64_t limit,
     for (std::uint64_t unseen = size(); unseen > 0 && total.redriven < limit;) {
         const auto most = std::min<std::uint64_t>({unseen, limit - total.redriven, batch});
         const Reply reply = step(most, total.unreadable);
-        m_connection->require(reply, Reply::Type::array, "EVAL");
+        detail::require(*m_connection, reply, Reply::Type::array, "EVAL");
         if (reply.elements.size() != 3) {
-            m_connection->refuse("EVAL");
+            detail::refuse(*m_connection, "EVAL");
         }
         const std::uint64_t taken = count_of(reply.elements[0], "EVAL");
         const std::uint64_t passed = count_of(reply.elements[1], "EVAL");
@@ -141,9 +142,9 @@ DeadList::take(std::uint64_t limit,
 ORIZURU_INLINE DeadList::Cut DeadList::cut_to(std::int64_t most, std::uint64_t at_once) {
     const Reply reply =
         m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead, most, at_once);
-    m_connection->require(reply, Reply::Type::array, "EVAL");
+    detail::require(*m_connection, reply, Reply::Type::array, "EVAL");
     if (reply.elements.size() != 2) {
-        m_connection->refuse("EVAL");
+        detail::refuse(*m_connection, "EVAL");
     }
     return {count_of(reply.elements[0], "EVAL"), count_of(reply.elements[1], "EVAL")};
 }

@@ -5,6 +5,7 @@
 // Stops all workers of a queue, on all hosts, from taking jobs until it is resumed.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -34,7 +35,7 @@ class Pause {
     /// Redis: EXISTS, O(1).
     [[nodiscard]] bool paused() {
         const Reply reply = m_connection.command(m_paused, "EXISTS", m_paused);
-        m_connection.require(reply, Reply::Type::integer, "EXISTS");
+        detail::require(m_connection, reply, Reply::Type::integer, "EXISTS");
         return reply.integer != 0;
     }
 

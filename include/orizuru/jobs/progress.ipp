@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
@@ -34,19 +35,19 @@ ORIZURU_INLINE std::optional<JobProgress> Progress::get(std::string_view job_id)
     const std::string key = m_keys.progress(job_id);
     Reply reply = m_connection->command(key, "HMGET", key, "fraction", "note", "when");
     if (reply.elements.size() != 3) {
-        m_connection->refuse("HMGET");
+        detail::refuse(*m_connection, "HMGET");
     }
     if (reply.elements[0].is(Reply::Type::nil)) {
         return std::nullopt;
     }
     if (!detail::is_strings(reply)) {
-        m_connection->refuse("HMGET");
+        detail::refuse(*m_connection, "HMGET");
     }
     const auto read = [this](const std::string& text, auto& number) {
         const char* const end = text.data() + text.size();
         const auto found = std::from_chars(text.data(), end, number);
         if (found.ec != std::errc{} || found.ptr != end) {
-            m_connection->refuse("HMGET");
+            detail::refuse(*m_connection, "HMGET");
         }
     };
     JobProgress progress;
@@ -76,7 +77,7 @@ ORIZURU_INLINE std::optional<std::string> Progress::result(std::string_view job_
     if (reply.is(Reply::Type::nil)) {
         return std::nullopt;
     }
-    m_connection->require(reply, Reply::Type::string, "GET");
+    detail::require(*m_connection, reply, Reply::Type::string, "GET");
     return std::move(reply.text);
 }
 

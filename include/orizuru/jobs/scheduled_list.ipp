@@ -9,6 +9,7 @@
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
@@ -40,7 +41,7 @@ ORIZURU_INLINE ScheduledList::ScheduledList(Keys keys, std::shared_ptr<Connectio
 ORIZURU_INLINE std::uint64_t ScheduledList::size() {
     const Reply reply = m_connection->command(m_scheduled, "ZCARD", m_scheduled);
     if (!detail::is_count(reply)) {
-        m_connection->refuse("ZCARD");
+        detail::refuse(*m_connection, "ZCARD");
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
@@ -58,14 +59,14 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
     Reply reply =
         m_connection->command(m_scheduled, "ZRANGE", m_scheduled, first, last, "WITHSCORES");
     if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
-        m_connection->refuse("ZRANGE");
+        detail::refuse(*m_connection, "ZRANGE");
     }
     std::vector<ScheduledEntry> entries;
     entries.reserve(reply.elements.size() / 2);
     for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
         const std::optional<JobTime> due = detail::due_time(reply.elements[i + 1].text);
         if (!due) {
-            m_connection->refuse("ZRANGE");
+            detail::refuse(*m_connection, "ZRANGE");
         }
         std::string& bytes = reply.elements[i].text;
         std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));

@@ -12,6 +12,7 @@
 #include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/places.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/scheduled_list.hpp>
@@ -29,7 +30,7 @@ ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
     Connection& connection = *m_connections->of_queues();
     const Reply reply = connection.command(Keys::queues(), "SMEMBERS", Keys::queues());
     if (!detail::is_strings(reply)) {
-        connection.refuse("SMEMBERS");
+        detail::refuse(connection, "SMEMBERS");
     }
     std::vector<std::string> names;
     for (const Reply& name : reply.elements) {
@@ -50,14 +51,14 @@ ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script(), 1, key,
                                      keys.heartbeat(""), keys.processing(""));
-    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<ConsumerState> found;
     for (Reply& one : reply.elements) {
         std::vector<Reply>& parts = one.elements;
         if (parts.size() != 4 || !parts[0].is(Reply::Type::string) ||
             !detail::is_count(parts[1], -2) || !detail::is_count(parts[2]) ||
             !parts[3].is(Reply::Type::string)) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         ConsumerState state{.id = std::move(parts[0].text),
                             .held = static_cast<std::uint64_t>(parts[2].integer)};
@@ -105,7 +106,7 @@ Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int
     Connection& connection = *m_connections->of(keys);
     Reply reply = connection.command(list, "LRANGE", list, first, last);
     if (!detail::is_strings(reply)) {
-        connection.refuse("LRANGE");
+        detail::refuse(connection, "LRANGE");
     }
     std::vector<PlacedMessage> found;
     for (Reply& element : reply.elements) {
@@ -121,7 +122,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys,
     Connection& connection = *m_connections->of(keys);
     Reply reply =
         connection.command(dead, "EVAL_RO", detail::list_dead_script(), 1, dead, first, last);
-    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& element : reply.elements) {
         found.push_back(dead_message(keys, element));
@@ -145,7 +146,7 @@ Inspector::peek_scheduled(const Keys& keys, std::int64_t first, std::int64_t las
     Connection& connection = *m_connections->of(keys);
     Reply reply = connection.command(scheduled, "ZRANGE", scheduled, first, last, "WITHSCORES");
     if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
-        connection.refuse("ZRANGE");
+        detail::refuse(connection, "ZRANGE");
     }
     std::vector<PlacedMessage> found;
     for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
@@ -158,7 +159,7 @@ ORIZURU_INLINE PlacedMessage Inspector::scheduled_message(Connection& connection
                                                           const Reply& score) {
     const std::optional<JobTime> due = detail::due_time(score.text);
     if (!due) {
-        connection.refuse("ZRANGE");
+        detail::refuse(connection, "ZRANGE");
     }
     std::string& bytes = element.text;
     std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));
@@ -172,7 +173,7 @@ ORIZURU_INLINE PlacedMessage Inspector::message_of(const Keys& keys, Place place
     Connection& connection = *m_connections->of(keys);
     std::vector<Reply>& parts = reply.elements;
     if (!detail::is_strings(reply) || parts.size() != (place == Place::scheduled ? 2 : 1)) {
-        connection.refuse("EVAL_RO");
+        detail::refuse(connection, "EVAL_RO");
     }
     return place == Place::scheduled ? scheduled_message(connection, parts[0], parts[1])
                                      : PlacedMessage{place, parts[0].text, parts[0].text};
@@ -187,11 +188,11 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
     Reply reply =
         connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
                            keys.processing(""), std::min(first, most), std::min(count, most));
-    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& one : reply.elements) {
         if (!detail::is_strings(one) || one.elements.size() != 2) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         std::string& bytes = one.elements[1].text;
         PlacedMessage message{Place::held, bytes, bytes};

@@ -15,6 +15,7 @@
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/search_position.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
@@ -36,7 +37,7 @@ inline constexpr std::uint64_t most_changed = 100;
 [[nodiscard]] inline Reply evaluate(Connection& connection, std::string_view script,
                                     const std::vector<std::string>& keys,
                                     const std::vector<std::string_view>& arguments) {
-    return connection.roundtrip(keys.front(), "EVAL", [&](std::string& out) {
+    return detail::exchange(connection, keys.front(), "EVAL", [&](std::string& out) {
         begin_command(out, 3 + keys.size() + arguments.size());
         append_argument(out, "EVAL");
         append_argument(out, script);
@@ -53,7 +54,7 @@ inline constexpr std::uint64_t most_changed = 100;
 [[nodiscard]] inline std::uint64_t count_up_to(Connection& connection, const Reply& reply,
                                                std::uint64_t most) {
     if (!is_count(reply) || static_cast<std::uint64_t>(reply.integer) > most) {
-        connection.refuse("EVAL");
+        detail::refuse(connection, "EVAL");
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
@@ -66,7 +67,7 @@ ORIZURU_INLINE std::int64_t Inspector::size_of(const Keys& keys, Place place) {
     Connection& connection = *m_connections->of(keys);
     const Reply reply = connection.command(key, name, key);
     if (!detail::is_count(reply)) {
-        connection.refuse(name);
+        detail::refuse(connection, name);
     }
     return reply.integer;
 }
@@ -101,7 +102,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys,
             parts[0].integer < -1 || parts[1].integer < 0 || parts[2].integer < 0 ||
             !parts[3].is(Reply::Type::array) ||
             static_cast<std::int64_t>(parts[3].elements.size()) > most + 1) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         length = parts[1].integer;
         position.in_front = parts[2].integer;
@@ -268,7 +269,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
                                          {detail::key_of(keys, place), keys.source()}, arguments);
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !detail::is_count(parts[2])) {
-        connection.refuse("EVAL");
+        detail::refuse(connection, "EVAL");
     }
     const std::uint64_t done = detail::count_up_to(connection, parts[0], some.size());
     const std::uint64_t leftmost = detail::count_up_to(connection, parts[1], some.size());

@@ -13,6 +13,7 @@
 #include <orizuru/detail/ops/lock_queue.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/dead_list.hpp>
@@ -93,7 +94,7 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
                             "' must be in one slot of the Cluster to move a message"}));
     }
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
-        connection.refuse("EVAL");
+        detail::refuse(connection, "EVAL");
     }
     if (reply.integer < 0) {
         throw std::invalid_argument("what has no payload cannot be moved to a queue");

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/ops/queue_states.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
@@ -34,7 +35,7 @@ class HashNumbers {
     /// Drops the connection and throws when HGETALL cannot have such a reply.
     HashNumbers(Connection& connection, const Reply& reply) {
         if (!is_strings(reply) || reply.elements.size() % 2 != 0) {
-            connection.refuse("HGETALL");
+            detail::refuse(connection, "HGETALL");
         }
         for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
             if (const auto number = whole_number(reply.elements[i + 1].text)) {
@@ -123,7 +124,7 @@ Inspector::all_counts(std::span<const std::string> queues, const Refused& refuse
     std::vector<QueueStatistics> found;
     take_together(queues, refused, [&](Connection& connection, std::span<const Keys> some) {
         const std::string first = some.front().counts();
-        const Reply reply = connection.roundtrip(first, "EVAL_RO", [&](std::string& out) {
+        const Reply reply = detail::exchange(connection, first, "EVAL_RO", [&](std::string& out) {
             detail::begin_command(out, 3 + some.size());
             detail::append_argument(out, "EVAL_RO");
             detail::append_argument(out, detail::day_counts_script());
@@ -133,7 +134,7 @@ Inspector::all_counts(std::span<const std::string> queues, const Refused& refuse
             }
         });
         if (!reply.is(Reply::Type::array) || reply.elements.size() != some.size()) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         for (std::size_t i = 0; i < some.size(); ++i) {
             const detail::HashNumbers numbers(connection, reply.elements[i]);
@@ -168,17 +169,18 @@ ORIZURU_INLINE std::vector<DayCounts> Inspector::days(const std::string& queue, 
     for (int i = count - 1; i >= 0; --i) {
         found.push_back({today - std::chrono::days(i)});
     }
-    const Reply reply = connection.roundtrip(keys.counts(), "EVAL_RO", [&](std::string& out) {
-        detail::begin_command(out, 3 + found.size());
-        detail::append_argument(out, "EVAL_RO");
-        detail::append_argument(out, detail::day_counts_script());
-        detail::append_argument(out, count);
-        for (const DayCounts& day : found) {
-            detail::append_argument(out, keys.counts(detail::date_text(day.day)));
-        }
-    });
+    const Reply reply =
+        detail::exchange(connection, keys.counts(), "EVAL_RO", [&](std::string& out) {
+            detail::begin_command(out, 3 + found.size());
+            detail::append_argument(out, "EVAL_RO");
+            detail::append_argument(out, detail::day_counts_script());
+            detail::append_argument(out, count);
+            for (const DayCounts& day : found) {
+                detail::append_argument(out, keys.counts(detail::date_text(day.day)));
+            }
+        });
     if (!reply.is(Reply::Type::array) || reply.elements.size() != found.size()) {
-        connection.refuse("EVAL_RO");
+        detail::refuse(connection, "EVAL_RO");
     }
     for (std::size_t i = 0; i < found.size(); ++i) {
         found[i].outcomes =
@@ -193,11 +195,11 @@ ORIZURU_INLINE std::vector<WorkerReport> Inspector::workers(const std::string& q
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::worker_reports_script(), 1, key,
                                      keys.worker(""));
-    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<WorkerReport> found;
     for (Reply& one : reply.elements) {
         if (one.elements.size() != 2 || !one.elements[0].is(Reply::Type::string)) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         const detail::HashNumbers numbers(connection, one.elements[1]);
         found.push_back(

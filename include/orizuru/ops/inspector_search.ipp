@@ -15,6 +15,7 @@
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
 #include <orizuru/detail/ops/sought_id.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -43,7 +44,7 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
             connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT", 1000);
         if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
             !is_strings(page.elements[1])) {
-            connection.refuse("SCAN");
+            detail::refuse(connection, "SCAN");
         }
         cursor = page.elements[0].text;
         for (const Reply& key : page.elements[1].elements) {
@@ -60,7 +61,7 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
                                                     const std::vector<std::string>& lists) {
     Reply reply;
     try {
-        reply = connection.roundtrip("*", "EVAL_RO", [&](std::string& out) {
+        reply = detail::exchange(connection, "*", "EVAL_RO", [&](std::string& out) {
             begin_command(out, 4 + lists.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, next_starts_script());
@@ -77,7 +78,7 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
         return std::vector<Reply>(lists.size());
     }
     if (!is_strings(reply) || reply.elements.size() != lists.size()) {
-        connection.refuse("EVAL_RO");
+        detail::refuse(connection, "EVAL_RO");
     }
     return std::move(reply.elements);
 }
@@ -90,7 +91,7 @@ inline void scan_jobs(Connection& connection, const std::stop_token& token,
         Reply page = connection.command("*", "SCAN", cursor, "TYPE", "list", "COUNT", 1000);
         if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
             !is_strings(page.elements[1])) {
-            connection.refuse("SCAN");
+            detail::refuse(connection, "SCAN");
         }
         std::vector<std::string> lists;
         for (Reply& key : page.elements[1].elements) {
@@ -178,7 +179,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > count ||
             !detail::is_count(parts[1]) || !parts[2].is(Reply::Type::array)) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         for (Reply& one : parts[2].elements) {
             PlacedMessage message = message_of(keys, place, one);
@@ -200,7 +201,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
     Connection& connection = *m_connections->of(keys);
     const Reply members = connection.command(key, "SMEMBERS", key);
     if (!detail::is_strings(members)) {
-        connection.refuse("SMEMBERS");
+        detail::refuse(connection, "SMEMBERS");
     }
     const std::vector<Reply>& ids = members.elements;
     std::size_t consumer = 0;
@@ -211,7 +212,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
          looked_at < most && consumer < ids.size() && !detail::is_enough(found);) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
         const std::size_t some = std::min<std::size_t>(ids.size() - consumer, 100);
-        Reply reply = connection.roundtrip(key, "EVAL_RO", [&](std::string& out) {
+        Reply reply = detail::exchange(connection, key, "EVAL_RO", [&](std::string& out) {
             detail::begin_command(out, 9 + some);
             detail::append_argument(out, "EVAL_RO");
             detail::append_argument(out, detail::find_held_script());
@@ -231,7 +232,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
         if (parts.size() != 7 || !is_number(0) || !is_number(1) || !is_number(3) || !is_number(4) ||
             !is_number(5) || static_cast<std::uint64_t>(parts[0].integer) > some ||
             !parts[2].is(Reply::Type::string) || !parts[6].is(Reply::Type::array)) {
-            connection.refuse("EVAL_RO");
+            detail::refuse(connection, "EVAL_RO");
         }
         if (parts[5].integer == 1) {
             std::erase_if(found, [&](const PlacedMessage& message) {
@@ -241,7 +242,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
         const auto done = static_cast<std::size_t>(parts[0].integer);
         for (Reply& one : parts[6].elements) {
             if (!detail::is_strings(one) || one.elements.size() != 2) {
-                connection.refuse("EVAL_RO");
+                detail::refuse(connection, "EVAL_RO");
             }
             const std::string& id = one.elements[0].text;
             std::string& bytes = one.elements[1].text;

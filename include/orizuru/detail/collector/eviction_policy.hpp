@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -21,14 +22,14 @@ class EvictionPolicy {
     /// string. Redis: INFO for each connection and each minute, unless it is refused. Throws as
     /// Connection::command, except for that refusal.
     std::string news(Connection& connection) {
-        if (m_told || (m_asked == connection.connected_at() && Clock::now() < m_ask_again)) {
+        if (m_told || (m_asked == connected_at(connection) && Clock::now() < m_ask_again)) {
             return {};
         }
         try {
             const Reply info = connection.command("", "INFO", "memory");
-            connection.require(info, Reply::Type::string, "INFO");
+            require(connection, info, Reply::Type::string, "INFO");
             m_ask_again = deadline_in(std::chrono::minutes(1));
-            m_asked = connection.connected_at();
+            m_asked = connected_at(connection);
             std::string policy(evicting_policy(info.text));
             m_told = !policy.empty();
             return policy;
@@ -37,7 +38,7 @@ class EvictionPolicy {
                 throw;
             }
             m_ask_again = TimePoint::max();
-            m_asked = connection.connected_at();
+            m_asked = connected_at(connection);
             return {};
         }
     }

@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
@@ -61,7 +62,7 @@ struct FleetTurn {
             const Reply reply = run_script(connection, key, fleet_turn_script, 1, key,
                                            apart.count(), memory.count(), command);
             if (!is_count(reply) || reply.integer > apart.count()) {
-                connection.refuse("EVALSHA");
+                refuse(connection, "EVALSHA");
             }
             return std::chrono::milliseconds(reply.integer);
         } catch (const ReplyError& error) {

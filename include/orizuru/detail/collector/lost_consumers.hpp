@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
@@ -33,7 +34,7 @@ inline std::vector<std::string> registered_consumers(Connection& connection, con
     const std::string consumers = keys.consumers();
     Reply members = connection.command(consumers, "SMEMBERS", consumers);
     if (!is_strings(members)) {
-        connection.refuse("SMEMBERS");
+        refuse(connection, "SMEMBERS");
     }
     std::vector<std::string> ids;
     ids.reserve(members.elements.size());
@@ -47,7 +48,7 @@ inline std::vector<std::string> registered_consumers(Connection& connection, con
 inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
                                      std::span<const std::string> ids) {
     try {
-        Reply beats = connection.roundtrip(keys.consumers(), "MGET", [&](std::string& out) {
+        Reply beats = exchange(connection, keys.consumers(), "MGET", [&](std::string& out) {
             begin_command(out, 1 + ids.size());
             append_argument(out, "MGET");
             for (const std::string& id : ids) {
@@ -58,7 +59,7 @@ inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
             !std::all_of(beats.elements.begin(), beats.elements.end(), [](const Reply& beat) {
                 return beat.is(Reply::Type::string) || beat.is(Reply::Type::nil);
             })) {
-            connection.refuse("MGET");
+            refuse(connection, "MGET");
         }
         return std::move(beats.elements);
     } catch (const ReplyError& error) {
@@ -110,7 +111,7 @@ class Orphans {
                                                   "COUNT", 1000, "TYPE", "list");
             if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
                 !is_strings(page.elements[1])) {
-                connection.refuse("SCAN");
+                refuse(connection, "SCAN");
             }
             cursor = page.elements[0].text;
             // A page may be empty before the end of the scan.

@@ -18,6 +18,7 @@
 #include <orizuru/detail/collector/reaping.hpp>
 #include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
@@ -120,12 +121,12 @@ class Passes {
             const Reply set = m_connection.command(m_keys.source(), "SET", m_keys.collected(), "",
                                                    "NX", "PX", day.count());
             if (!set.is(Reply::Type::nil)) {
-                m_connection.require(set, Reply::Type::status, "SET");
+                require(m_connection, set, Reply::Type::status, "SET");
                 return;
             }
             const Reply longer = m_connection.command(m_keys.source(), "PEXPIRE",
                                                       m_keys.collected(), day.count(), "GT");
-            m_connection.require(longer, Reply::Type::integer, "PEXPIRE");
+            require(m_connection, longer, Reply::Type::integer, "PEXPIRE");
         } catch (const ReplyError& error) {
             note(error);
         } catch (const ConnectionError&) {
@@ -133,8 +134,8 @@ class Passes {
         }
     }
     void note_connection() {
-        const Connection::Pin connected(m_connection);
-        m_refusal.connected(m_connection.connected_at());
+        ensure_connected(m_connection);
+        m_refusal.connected(connected_at(m_connection));
     }
     /// Only what Redis refuses for now tells of an outage.
     void note(const ReplyError& error) {
@@ -196,7 +197,7 @@ class Passes {
                 run_script(m_connection, m_keys.source(), visit_script, 2, m_keys.writes(),
                            m_keys.heartbeat(""), mark_gap.count(), unheard);
             if (!is_count(went_on)) {
-                m_connection.refuse("EVALSHA");
+                refuse(m_connection, "EVALSHA");
             }
             m_refusal.ended();
         } catch (const ReplyError& error) {
@@ -295,7 +296,7 @@ class Passes {
         const std::string unack = m_keys.unack();
         const Reply length = m_connection.command(unack, "LLEN", unack);
         if (!is_count(length)) {
-            m_connection.refuse("LLEN");
+            refuse(m_connection, "LLEN");
         }
         // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
         std::int64_t left = length.integer;
@@ -304,7 +305,7 @@ class Passes {
             const Reply moved =
                 run_script(m_connection, unack, refill_script, 2, unack, m_keys.source(), step);
             if (!is_count(moved) || moved.integer > step) {
-                m_connection.refuse("EVALSHA");
+                refuse(m_connection, "EVALSHA");
             }
             if (moved.integer == 0) {
                 return;
@@ -318,7 +319,7 @@ class Passes {
     GarbageCollectorOptions m_options;
     bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
-    LastRefusal m_refusal{m_connection.connected_at(), m_connection.endpoint().command_timeout()};
+    LastRefusal m_refusal{connected_at(m_connection), m_connection.endpoint().command_timeout()};
     EventQueue m_events;
     std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
     EvictionPolicy m_policy;

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/suspects_apart.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/run_script.hpp>
@@ -94,7 +95,7 @@ inline Absence reap(Connection& connection, const Keys& keys,
         keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(),
         keys.suspects(), keys.suspects_asked(), id, fence_time.count(), options.max_recoveries,
         recovery_memory.count(), options.dead_limit, options.blamed, options.grace.count(),
-        state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connection.connected_at()),
+        state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connected_at(connection)),
         mark_gap.count(), suspects_patience.count(), argument_of(state.takers), state.since_refusal,
         connection.endpoint().command_timeout().count());
     std::vector<Reply>& parts = reply.elements;
@@ -109,7 +110,7 @@ inline Absence reap(Connection& connection, const Keys& keys,
                 .gap = std::chrono::milliseconds(parts[2].integer)};
     }
     if (!is_reaping(parts)) {
-        connection.refuse("EVALSHA");
+        refuse(connection, "EVALSHA");
     }
     const auto buried = static_cast<std::size_t>(parts[2].integer);
     const auto apart = static_cast<std::size_t>(parts[1].integer);

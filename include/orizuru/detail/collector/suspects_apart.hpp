@@ -7,6 +7,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/error.hpp>
@@ -62,7 +63,7 @@ class SuspectTakers {
         try {
             const Reply header = connection.command(processing, "LRANGE", processing, -1, -1);
             if (!is_strings(header)) {
-                connection.refuse("LRANGE");
+                refuse(connection, "LRANGE");
             }
             return header.elements.size() == 1 && takes_suspects(header.elements[0].text);
         } catch (const ReplyError& error) {
@@ -83,13 +84,13 @@ class SuspectTakers {
 inline void return_suspects(Connection& connection, const Keys& keys) {
     try {
         const Reply some = connection.command(keys.suspects(), "EXISTS", keys.suspects());
-        connection.require(some, Reply::Type::integer, "EXISTS");
+        require(connection, some, Reply::Type::integer, "EXISTS");
         std::int64_t moved = some.integer;
         while (moved > 0) {
             const Reply step = run_script(connection, keys.source(), return_suspects_script, 3,
                                           keys.suspects(), keys.source(), keys.suspects_asked());
             if (!is_count(step)) {
-                connection.refuse("EVALSHA");
+                refuse(connection, "EVALSHA");
             }
             moved = step.integer;
         }

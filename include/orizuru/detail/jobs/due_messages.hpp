@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/keys.hpp>
@@ -128,7 +129,7 @@ inline DueMessages::Step DueMessages::step() {
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !is_count(parts[0]) || parts[0].integer > most_moved ||
         !parts[1].is(Reply::Type::integer) || !is_count(parts[2])) {
-        m_connection->refuse("EVAL");
+        refuse(*m_connection, "EVAL");
     }
     return {parts[0].integer, std::chrono::milliseconds(parts[1].integer), parts[2].integer};
 }

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -82,7 +83,7 @@ ORIZURU_INLINE Occurrences::Step Occurrences::step() {
 
 ORIZURU_INLINE Occurrences::Look Occurrences::look() {
     const Reply reply =
-        m_connection->roundtrip(m_keys.recurring(), "EVAL", [this](std::string& out) {
+        exchange(*m_connection, m_keys.recurring(), "EVAL", [this](std::string& out) {
             begin_command(out, 4 + m_recurrences.size());
             append_argument(out, "EVAL");
             append_argument(out, look_at_recurrences_script());
@@ -98,7 +99,7 @@ ORIZURU_INLINE Occurrences::Look Occurrences::look() {
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != m_recurrences.size() + 1 ||
         !std::ranges::all_of(parts, [](const Reply& part) { return is_count(part); })) {
-        m_connection->refuse("EVAL");
+        refuse(*m_connection, "EVAL");
     }
     Look seen{time(parts.front()), {}};
     std::transform(parts.begin() + 1, parts.end(), std::back_inserter(seen.last), time);
@@ -132,7 +133,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const Recurrence& recurrence,
 
 ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
                                                const std::vector<Made>& occurrences) {
-    const Reply reply = m_connection->roundtrip(m_keys.source(), "EVAL", [&](std::string& out) {
+    const Reply reply = exchange(*m_connection, m_keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 6 + 2 * occurrences.size());
         append_argument(out, "EVAL");
         append_argument(out, push_occurrences_script());
@@ -146,7 +147,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
         }
     });
     if (!is_count(reply)) {
-        m_connection->refuse("EVAL");
+        refuse(*m_connection, "EVAL");
     }
     return static_cast<std::uint64_t>(reply.integer);
 }

@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/redis/begun_command.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -67,7 +68,7 @@ inline std::optional<std::size_t> WakeLists::wait(TimePoint until, const std::st
     }
     const auto key = std::ranges::find(m_lists, reply->elements.front().text);
     if (key == m_lists.end()) {
-        m_connection.refuse("BLPOP");
+        refuse(m_connection, "BLPOP");
     }
     return static_cast<std::size_t>(key - m_lists.begin());
 }

@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -71,7 +72,7 @@ class ClaimRenewal {
         if (!m_connection) {
             m_connection.emplace(m_endpoint);
         }
-        const Reply over = m_connection->roundtrip("", "EVAL", [&](std::string& out) {
+        const Reply over = exchange(*m_connection, "", "EVAL", [&](std::string& out) {
             begin_command(out, 5 + 2 * claims.size());
             append_argument(out, std::string_view("EVAL"));
             append_argument(out, renew_claims_script());
@@ -86,7 +87,7 @@ class ClaimRenewal {
             }
         });
         if (!is_strings(over)) {
-            m_connection->refuse("EVAL");
+            refuse(*m_connection, "EVAL");
         }
         for (const Reply& fence : over.elements) {
             drop(fence.text);

@@ -14,6 +14,7 @@
 #include <orizuru/detail/once/once_calls.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/once/read_claim.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
@@ -87,7 +88,7 @@ class OnceClaims {
     bool change(std::string_view script, const OnceToken& token, const Arguments&... arguments);
     [[noreturn]] void refuse() {
         const std::lock_guard lock(m_commanding);
-        m_connection.refuse("EVAL");
+        detail::refuse(m_connection, "EVAL");
     }
 
     Result perform(const OnceToken& token, const OnceCall& effect);

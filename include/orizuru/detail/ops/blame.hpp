@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/scripts/sha1.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -38,7 +39,7 @@ inline void read_blame(Connection& connection, const Keys& keys,
     const std::string key = keys.recoveries();
     while (!messages.empty()) {
         const auto some = messages.first(std::min(together, messages.size()));
-        const Reply reply = connection.roundtrip(key, "HMGET", [&](std::string& out) {
+        const Reply reply = exchange(connection, key, "HMGET", [&](std::string& out) {
             begin_command(out, 2 + some.size());
             append_argument(out, "HMGET");
             append_argument(out, key);
@@ -47,7 +48,7 @@ inline void read_blame(Connection& connection, const Keys& keys,
             }
         });
         if (!reply.is(Reply::Type::array) || reply.elements.size() != some.size()) {
-            connection.refuse("HMGET");
+            refuse(connection, "HMGET");
         }
         for (std::size_t i = 0; i < some.size(); ++i) {
             some[i].blamed = whole_number(reply.elements[i].text).value_or(0);

@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -26,18 +27,18 @@ namespace orizuru::detail {
                                                        const Node& teller) {
     Connection connection(Route::to_node(cluster, teller));
     const Reply ranges = connection.command("a Cluster's nodes", "CLUSTER", "SLOTS");
-    connection.require(ranges, Reply::Type::array, "CLUSTER");
+    require(connection, ranges, Reply::Type::array, "CLUSTER");
     std::vector<Node> masters;
     for (const Reply& range : ranges.elements) {
         // Its first and last slot, then nodes, the master first: host, port and more.
         if (range.elements.size() < 3 || range.elements[2].elements.size() < 2) {
-            connection.refuse("CLUSTER");
+            refuse(connection, "CLUSTER");
         }
         const std::vector<Reply>& parts = range.elements[2].elements;
         const std::optional<Node> node =
             node_of(host_of(parts[0].text, teller), Digits(parts[1].integer));
         if (!node) {
-            connection.refuse("CLUSTER");
+            refuse(connection, "CLUSTER");
         }
         if (std::ranges::find(masters, *node) == masters.end()) {
             masters.push_back(*node);

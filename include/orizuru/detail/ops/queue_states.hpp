@@ -9,6 +9,7 @@
 #include <orizuru/detail/jobs/due_time.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -40,7 +41,7 @@ namespace orizuru::detail {
             return static_cast<std::int64_t>(whole_number(reply.elements[index].text).value_or(0));
         };
         if (!is_strings(reply) || reply.elements.size() != 2) {
-            connection.refuse("TIME");
+            refuse(connection, "TIME");
         }
         return JobTime(std::chrono::milliseconds(part(0) * 1000 + part(1) / 1000));
     } catch (const ReplyError& error) {
@@ -108,7 +109,7 @@ return found
 [[nodiscard]] inline std::vector<std::optional<QueueState>>
 queue_states(Connection& connection, std::span<const Keys> queues) {
     const Reply reply =
-        connection.roundtrip(queues.front().source(), "EVAL_RO", [&](std::string& out) {
+        exchange(connection, queues.front().source(), "EVAL_RO", [&](std::string& out) {
             begin_command(out, 4 + 10 * queues.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, queue_states_script());
@@ -131,7 +132,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
         });
     const std::size_t size = reply.elements.size();
     if (!reply.is(Reply::Type::array) || size == 0 || size > queues.size()) {
-        connection.refuse("EVAL_RO");
+        refuse(connection, "EVAL_RO");
     }
     std::vector<std::optional<QueueState>> found;
     for (const Reply& one : reply.elements) {
@@ -144,7 +145,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
         const auto is_number = [](const Reply& part) { return is_count(part); };
         if (parts.size() != 12 || !std::all_of(parts.begin(), parts.begin() + 10, is_number) ||
             !parts[10].is(Reply::Type::string) || !parts[11].is(Reply::Type::string)) {
-            connection.refuse("EVAL_RO");
+            refuse(connection, "EVAL_RO");
         }
         const auto count = [&](std::size_t part) {
             return static_cast<std::uint64_t>(parts[part].integer);

@@ -16,6 +16,7 @@
 #include <orizuru/detail/postgres/sleep.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/postgres/database.hpp>
@@ -225,8 +226,8 @@ inline std::size_t OutboxStepper::push(const std::string& queue, const pqxx::res
     }
     if (!chunk.empty()) {
         const Reply reply =
-            m_redis.roundtrip(queue, "LPUSH", [&](std::string& out) { out += chunk.command(); });
-        m_redis.require(reply, Reply::Type::integer, "LPUSH");
+            exchange(m_redis, queue, "LPUSH", [&](std::string& out) { out += chunk.command(); });
+        require(m_redis, reply, Reply::Type::integer, "LPUSH");
     }
     return chunk.size();
 }

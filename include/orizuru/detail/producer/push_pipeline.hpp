@@ -6,13 +6,13 @@
 // are sent from where they lie. Any error but Unreplicated closes the connection and empties the
 // pipeline: no stream lives on with half a command or an unread reply.
 
-#include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/producer/asked_node.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
+#include <orizuru/detail/redis/kept_stream.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
@@ -57,19 +57,17 @@ class PushPipeline {
     /// Connects as Connection does; error messages name `key`. `wait` goes behind each push, which
     /// counts as answered when both are.
     [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, ReplicaWait wait)
-        : m_connection(Route::to_key(endpoint, key)),
-          m_key(std::move(key)),
-          m_wait(std::move(wait)) {}
+        : m_line(Route::to_key(endpoint, key)), m_key(std::move(key)), m_wait(std::move(wait)) {}
 
-    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_line.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
 
     /// LLEN, only while nothing is in flight. Throws std::logic_error when taken; as Connection.
     std::uint64_t length() {
         refuse_taken();
-        const Reply reply = m_connection.command(m_key, "LLEN", m_key);
+        const Reply reply = m_line.command(m_key, "LLEN", m_key);
         if (!is_count(reply)) {
-            m_connection.refuse("LLEN");
+            m_line.refuse("LLEN");
         }
         return static_cast<std::uint64_t>(reply.integer);
     }
@@ -78,7 +76,7 @@ class PushPipeline {
     /// when taken; as ServerClock.
     void read(ServerClock& clock) {
         refuse_taken();
-        clock.read(m_connection, m_key);
+        clock.read(m_line, m_key);
     }
 
     /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.
@@ -117,12 +115,12 @@ class PushPipeline {
     void start(std::string_view command, TimePoint limit = TimePoint::max(),
                const std::optional<Pushed>& pushed = {}) {
         if (m_count == 0) {
-            m_connection.ensure_connected(limit);
-            m_asked.close_unless(m_connection.connected_at());
+            m_line.ensure_connected(limit);
+            m_asked.close_unless(m_line.connected_at());
         }
         Flight& flight = m_flights[m_count++];
         flight = {{command, m_wait.command()}, false, reply_due(), {}};
-        if (pushed && pushed->connected_at == m_connection.connected_at()) {
+        if (pushed && pushed->connected_at == m_line.connected_at()) {
             flight.unsent[0] = {};
             flight.begun = true;
             flight.length = pushed->length;
@@ -169,25 +167,20 @@ class PushPipeline {
     }
 
     /// Whether `start` would find a connection.
-    [[nodiscard]] bool connected() const {
-        return m_connection.m_stream && !m_connection.m_stream->disturbed();
-    }
+    [[nodiscard]] bool connected() const { return m_line.connected(); }
     /// Adopts a connection made elsewhere, while nothing is in flight.
-    void adopt(std::unique_ptr<Stream> stream) noexcept {
-        m_connection.m_stream = std::move(stream);
-        m_connection.m_connected_at = Clock::now();
-    }
+    void adopt(std::unique_ptr<Stream> stream) noexcept { m_line.adopt(std::move(stream)); }
     /// Gives up the LPUSHes in flight, and the connection with them.
     void abandon() noexcept {
         m_count = 0;
         m_pushed.reset();
         m_asked.close();
-        m_connection.m_stream.reset();
+        m_line.close();
     }
     /// Closes the descriptors in a forked child, which must not destroy the pipeline afterwards.
     void close_after_fork() noexcept {
         m_asked.close_after_fork();
-        Stream::close_after_fork(m_connection.m_stream);
+        m_line.close_after_fork();
     }
 
     /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which
@@ -216,8 +209,8 @@ class PushPipeline {
         [[nodiscard]] bool sent() const noexcept { return unsent[0].empty() && unsent[1].empty(); }
     };
 
-    [[nodiscard]] Stream& stream() const noexcept { return *m_connection.m_stream; }
-    [[nodiscard]] std::string describe() const { return m_connection.describe(m_key, "LPUSH"); }
+    [[nodiscard]] Stream& stream() const noexcept { return m_line.stream(); }
+    [[nodiscard]] std::string describe() const { return m_line.describe(m_key, "LPUSH"); }
 
     template <class Action>
     std::invoke_result_t<Action&> guarded(Action action) {
@@ -263,7 +256,7 @@ class PushPipeline {
         }
     }
 
-    Connection m_connection;
+    KeptStream m_line;
     std::string m_key;
     ReplicaWait m_wait;
     AskedNode m_asked;
@@ -276,7 +269,7 @@ class PushPipeline {
 inline Reply PushPipeline::command(std::string_view name, std::string_view bytes) {
     refuse_taken();
     if (!m_wait.wanted()) {
-        return m_connection.exchange(m_key, name, bytes);
+        return m_line.exchange(m_key, name, bytes);
     }
     bool answered = false;
     const auto closing = at_exit([&] {
@@ -284,16 +277,16 @@ inline Reply PushPipeline::command(std::string_view name, std::string_view bytes
             abandon(); // the reply to WAIT would be taken for another's
         }
     });
-    Reply reply = m_connection.exchange(m_key, name, joined({bytes, m_wait.command()}));
+    Reply reply = m_line.exchange(m_key, name, joined({bytes, m_wait.command()}));
     try {
-        if (!m_connection.m_stream) {
+        if (!m_line.open()) {
             throw ConnectionError("answered before WAIT was sent");
         }
         const Reply waited = stream().await_reply(reply_due());
         answered = true;
         return m_wait.confirmed(std::move(reply), waited);
     } catch (const ConnectionError& error) {
-        throw ConnectionError(joined({m_connection.describe(m_key, name), ": ", error.what()}),
+        throw ConnectionError(joined({m_line.describe(m_key, name), ": ", error.what()}),
                               ConnectionError::Outcome::in_doubt);
     }
 }

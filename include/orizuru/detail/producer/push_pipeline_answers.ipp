@@ -75,7 +75,7 @@ inline std::optional<Reply> PushPipeline::next() {
 }
 
 inline void PushPipeline::throw_unreplicated(const Reply& reply, const Reply& waited) {
-    const Pushed pushed{static_cast<std::uint64_t>(reply.integer), m_connection.connected_at()};
+    const Pushed pushed{static_cast<std::uint64_t>(reply.integer), m_line.connected_at()};
     // A master that has become a replica will drop the push, and other LPUSHes may not follow.
     if (waited.is(Reply::Type::error) &&
         waited.text.find("cannot be used with replica") != std::string::npos) {

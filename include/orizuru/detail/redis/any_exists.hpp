@@ -5,6 +5,7 @@
 // Asks for many keys at once whether one of them exists.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -21,14 +22,8 @@ namespace orizuru::detail {
 [[nodiscard]] inline std::optional<bool> any_exists(Connection& connection,
                                                     std::span<const std::string> keys) {
     try {
-        const Reply reply = connection.roundtrip("", "EXISTS", [&](std::string& out) {
-            begin_command(out, keys.size() + 1);
-            append_argument(out, "EXISTS");
-            for (const std::string& key : keys) {
-                append_argument(out, key);
-            }
-        });
-        connection.require(reply, Reply::Type::integer, "EXISTS");
+        const Reply reply = connection.command("", "EXISTS", keys);
+        require(connection, reply, Reply::Type::integer, "EXISTS");
         return reply.integer != 0;
     } catch (const ReplyError& error) {
         const bool separately = error.code() == "CROSSSLOT" || error.code() == "NOPERM";

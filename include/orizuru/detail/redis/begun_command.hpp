@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/kept_stream.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/reply.hpp>
 
@@ -26,8 +27,9 @@ class BegunCommand {
 
     /// Sends a command, given as bytes, without waiting. Throws as Connection::command.
     void begin(Connection& connection, std::string_view name, std::string_view bytes) {
-        connection.ensure_connected();
-        auto stream = std::move(connection.m_stream); // an exception drops it
+        KeptStream& line = KeptStream::of(connection);
+        line.ensure_connected();
+        auto stream = line.lend(); // an exception drops it
         stream->append([bytes](std::string& out) { out += bytes; });
         stream->flush();
         m_stream = std::move(stream);
@@ -42,8 +44,9 @@ class BegunCommand {
         auto stream = std::move(m_stream);
         std::optional<Reply> reply = stream->wait_for_reply(until, &wake);
         if (reply) {
-            connection.m_stream = std::move(stream);
-            connection.check(*reply, "", m_name);
+            KeptStream& line = KeptStream::of(connection);
+            line.give_back(std::move(stream));
+            line.check(*reply, "", m_name);
         } else {
             m_stream = std::move(stream);
         }

@@ -10,7 +10,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/node_list.hpp>
-#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/kept_stream.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -32,7 +32,7 @@ class NodeLines {
     struct Line {
         Node node;
         bool lent = false;
-        KeptStream kept{}; ///< without a stream: lent, or not connected
+        MadeStream made{}; ///< without a stream: lent, or not connected
     };
 
     [[nodiscard]] Line& at(const Node& node) {
@@ -50,7 +50,8 @@ class NodeLines {
 class [[nodiscard]] NodeLines::Loan {
   public:
     /// Waits while another connection has the line.
-    Loan(NodeLines& lines, Connection& connection) : m_lines(lines), m_connection(connection) {
+    Loan(NodeLines& lines, Connection& connection)
+        : m_lines(lines), m_borrower(KeptStream::of(connection)) {
         const auto& place = EndpointParts::of(connection.endpoint()).place;
         m_node = place ? place->node() : std::nullopt;
         if (!m_node) {
@@ -60,16 +61,10 @@ class [[nodiscard]] NodeLines::Loan {
         m_lines.m_returned.wait(lock, [this] { return !m_lines.at(*m_node).lent; });
         Line& line = m_lines.at(*m_node);
         line.lent = true;
-        if (line.kept.stream) {
-            connection.m_stream = std::move(line.kept.stream);
-            connection.m_stream->lead_to(place);
-            // What a connection itself has seen last counts, too: its queue may have moved.
-            if (line.kept.connected_at > connection.m_connected_at) {
-                connection.m_connected_at = line.kept.connected_at;
-                connection.m_replaced = line.kept.replaced;
-            }
+        if (line.made.stream) {
+            line.made.stream->lead_to(place);
         }
-        connection.m_left = &m_left;
+        m_borrower.borrow(std::exchange(line.made, {}), m_left);
     }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
@@ -77,13 +72,12 @@ class [[nodiscard]] NodeLines::Loan {
         if (!m_node) {
             return;
         }
-        m_connection.m_left = nullptr;
+        MadeStream own = m_borrower.release();
         const std::lock_guard lock(m_lines.m_mutex);
         m_lines.at(*m_node).lent = false;
         try {
             give_back(std::move(m_left));
-            give_back({std::move(m_connection.m_stream), m_connection.m_connected_at,
-                       m_connection.m_replaced});
+            give_back(std::move(own));
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
             // Without a place for it, the line ends.
         }
@@ -91,20 +85,20 @@ class [[nodiscard]] NodeLines::Loan {
     }
 
   private:
-    void give_back(KeptStream kept) {
-        if (!kept.stream) {
+    void give_back(MadeStream made) {
+        if (!made.stream) {
             return;
         }
-        Line& line = m_lines.at(kept.stream->server());
-        if (!line.lent && !line.kept.stream) {
-            line.kept = std::move(kept);
+        Line& line = m_lines.at(made.stream->server());
+        if (!line.lent && !line.made.stream) {
+            line.made = std::move(made);
         }
     }
 
     NodeLines& m_lines;
-    Connection& m_connection;
+    KeptStream& m_borrower;
     std::optional<Node> m_node;
-    KeptStream m_left{}; ///< the line, when the node has referred to another one
+    MadeStream m_left{}; ///< the line, when the node has referred to another one
 };
 
 } // namespace orizuru::detail

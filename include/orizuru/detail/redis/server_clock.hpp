@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -66,9 +67,10 @@ class ServerClock {
     /// name `about`. Blocks as Connection::command. Throws ConnectionError, which is never in
     /// doubt, and ProtocolError. What keeps Redis from answering now is for the next command to
     /// tell.
-    void read(Connection& connection, std::string_view about) {
+    template <class Line> // a Connection or a KeptStream
+    void read(Line& connection, std::string_view about) {
         const auto asked = ServerTime::since_boot();
-        if (m_read_in == connection.connected_at() && asked - m_read_at < validity) {
+        if (m_read_in == connected_at(connection) && asked - m_read_at < validity) {
             return;
         }
         std::optional<Time> time;
@@ -83,7 +85,7 @@ class ServerClock {
         }
         const auto answered = ServerTime::since_boot();
         m_time = time ? ServerTime(*time, (asked + answered) / 2) : ServerTime();
-        m_read_in = connection.connected_at();
+        m_read_in = connected_at(connection);
         m_read_at = answered;
     }
 

@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -42,9 +43,29 @@ inline void cut_back(std::string& buffer, std::size_t size) noexcept {
     }
 }
 
+/// A range of texts: each of them is an argument.
+template <class Range>
+concept TextRange = std::ranges::sized_range<const Range&> &&
+    std::convertible_to<std::ranges::range_reference_t<const Range&>, std::string_view> &&
+    !std::convertible_to<const Range&, std::string_view>;
+
+void append_argument(std::string& out, const TextRange auto& texts) {
+    for (const std::string_view text : texts) {
+        append_argument(out, text);
+    }
+}
+
+template <class Argument>
+[[nodiscard]] std::size_t count_arguments(const Argument& argument) {
+    if constexpr (TextRange<Argument>) {
+        return std::ranges::size(argument);
+    }
+    return 1;
+}
+
 template <class... Arguments>
 void append_command(std::string& out, const Arguments&... arguments) {
-    begin_command(out, sizeof...(arguments));
+    begin_command(out, (count_arguments(arguments) + ... + 0));
     (append_argument(out, arguments), ...);
 }
 

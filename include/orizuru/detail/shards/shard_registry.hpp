@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/run_script.hpp>
@@ -53,7 +54,7 @@ class ShardRegistry {
         if (reply.is(Reply::Type::nil)) {
             return std::nullopt;
         }
-        connection.require(reply, Reply::Type::string, "GET");
+        require(connection, reply, Reply::Type::string, "GET");
         return ShardLayout(m_keys.source(), reply.text);
     }
     [[nodiscard]] ShardLayout get() {
@@ -118,7 +119,7 @@ class ShardRegistry {
   private:
     static void require_flag(Connection& connection, const Reply& reply) {
         if (!is_count(reply) || reply.integer > 1) {
-            connection.refuse("EVALSHA");
+            refuse(connection, "EVALSHA");
         }
     }
 

@@ -12,6 +12,7 @@
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/endpoint.hpp>
@@ -64,7 +65,7 @@ class JobQueries {
                 const Reply reply = connection.command(key, "HGET", key, field);
                 const auto number = whole_number(reply.text);
                 if (!reply.is(Reply::Type::nil) && !(reply.is(Reply::Type::string) && number)) {
-                    connection.refuse("HGET");
+                    refuse(connection, "HGET");
                 }
                 return number.value_or(0);
             };

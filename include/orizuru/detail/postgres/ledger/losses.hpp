@@ -30,6 +30,7 @@
 #include <orizuru/detail/postgres/ledger/step.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/keys.hpp>
@@ -186,7 +187,7 @@ inline LedgerLosses::Found LedgerLosses::ask(Connection& redis, const Keys& keys
                                 longest_last_error, most_entries, most_entry_bytes);
     const auto need = [&](bool shape) {
         if (!shape) {
-            redis.refuse("EVAL");
+            refuse(redis, "EVAL");
         }
     };
     need(reply.is(Reply::Type::array) && reply.elements.size() == 5);

@@ -12,6 +12,7 @@
 #include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/ledger/stamp.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
@@ -204,7 +205,7 @@ inline LedgerStepper::Batch LedgerStepper::take(pqxx::work& transaction, const s
 
 inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::string& expected,
                                 const std::string& next, const Batch& batch) {
-    const Reply reply = redis.roundtrip(keys.source(), "EVAL", [&](std::string& out) {
+    const Reply reply = exchange(redis, keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 7 + batch.jobs.size());
         append_argument(out, std::string_view("EVAL"));
         append_argument(out, send_script());
@@ -216,7 +217,7 @@ inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::
             append_argument(out, unsent.message);
         }
     });
-    redis.require(reply, Reply::Type::integer, "EVAL");
+    require(redis, reply, Reply::Type::integer, "EVAL");
     return reply.integer == 1;
 }
 

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/detail/redis/scripts/run_script.hpp>
@@ -160,7 +161,7 @@ inline void QueueReport::send(std::chrono::milliseconds expires) {
             reply = run(expires);
         }
         if (!is_count(reply)) {
-            m_connection->refuse("EVALSHA");
+            refuse(*m_connection, "EVALSHA");
         }
         if (reply.integer < 2) {
             m_all = reply.integer == 0 && !m_all;
