@@ -38,6 +38,13 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
     return error.find(redirected) != std::string_view::npos;
 }
 
+inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
+
+/// True if the user has no right to the command, or the server does not know it.
+[[nodiscard]] [[gnu::cold]] inline bool may_not(const Reply& error) noexcept {
+    return error.text.starts_with("NOPERM ") || error.text.starts_with("ERR ");
+}
+
 /// Whether another node has this key, or none has, though the node may serve other keys.
 [[nodiscard]] [[gnu::cold]] inline bool is_astray(std::string_view error) noexcept {
     return error.starts_with("MOVED ") || error.starts_with("CLUSTERDOWN Hash slot");

@@ -14,7 +14,9 @@
 #include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/busy_poll.hpp>
+#include <orizuru/detail/redis/connect_errors.hpp>
 #include <orizuru/detail/redis/host_addresses.hpp>
+#include <orizuru/detail/redis/place/locator.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -38,6 +40,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
@@ -50,17 +53,6 @@
 #include <vector>
 
 namespace orizuru::detail {
-
-/// The caller's `wake` ended the wait; nothing is wrong with Redis.
-class GivenUp : public ConnectionError {
-    using ConnectionError::ConnectionError;
-};
-
-/// The server that a sentinel or another node named is not there, or not the one that it was taken
-/// for: another attempt may find a better one.
-class WrongServer : public ConnectionError {
-    using ConnectionError::ConnectionError;
-};
 
 class Stream {
   public:
@@ -83,17 +75,19 @@ class Stream {
     [[nodiscard]] short greeting_events() const noexcept;
     /// By when to call `greet` again, though the socket is not ready: another address may be tried.
     [[nodiscard]] TimePoint greeting_due() const noexcept;
-    /// How long `greet` may take. With several nodes, one that hangs leaves time to ask another.
+    /// How long `greet` may take. Of several servers, one that hangs leaves time to ask another.
     [[nodiscard]] [[gnu::cold]] static Clock::duration patience(const Endpoint& endpoint);
     /// Throws as `make` does when the time is over.
     [[noreturn]] [[gnu::cold]] void fail_late() const;
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
-    /// Lets no more than so many bytes arrive from now on: `fill` throws ProtocolError.
-    void limit_input(std::size_t bytes) noexcept { m_input_left = bytes; }
-    /// From now on another key of a Cluster is asked for: it is the one that a node says has moved.
-    void lead_to(std::shared_ptr<KeyPlace> place) noexcept { m_place = std::move(place); }
+    /// From now on it serves another key: what the server says of the place is about that one.
+    void lead_to(std::shared_ptr<KeyPlace> place) noexcept {
+        if (m_locator) {
+            m_locator->lead_to(std::move(place));
+        }
+    }
     /// The host and port that it is connected to.
     [[nodiscard]] const Node& server() const noexcept { return m_server; }
 
@@ -124,13 +118,13 @@ class Stream {
     void fill();
     /// The next whole reply that `fill` has read, or null; valid until the next call.
     ///
-    /// Where the endpoint has a key in a Cluster, the errors MOVED and CLUSTERDOWN end with
-    /// `redirected`: one connects anew. ASK begins with TRYAGAIN, for which one waits.
+    /// Where the endpoint has a Locator, an error ends with `redirected` if it says that another
+    /// server serves now: connect again. It begins with TRYAGAIN if it is to be waited out.
     [[nodiscard]] Reply* next_reply() {
         try {
             Reply* const reply = m_reader.next();
-            if (m_place && reply != nullptr && reply->is(Reply::Type::error)) {
-                redirect(*reply);
+            if (m_locator && reply != nullptr && reply->is(Reply::Type::error)) {
+                m_locator->note(*reply, m_server);
             }
             return reply;
         } catch (const ProtocolError& error) {
@@ -191,14 +185,13 @@ class Stream {
     static constexpr std::size_t largest_greeting = std::size_t{16} << 20;
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
     static constexpr std::string_view no_connection = "no connection within connect_timeout";
-    static constexpr std::string_view role = "ROLE";
-    static constexpr std::string_view type = "TYPE";
-    static constexpr std::string_view slots = "CLUSTER SLOTS";
-    static constexpr std::string_view cluster_down = "CLUSTERDOWN";
-
     struct Greeting {
         std::string_view command;
-        bool needed; ///< no refusal may answer it
+        enum class For : std::uint8_t {
+            user,   ///< no refusal may answer it
+            nobody, ///< it may
+            locator
+        } whose;
     };
 
     struct Free {
@@ -209,16 +202,9 @@ class Stream {
         throw std::logic_error(joined({"a connection to ", m_address,
                                        " is used in a forked child; make a new object there"}));
     }
-    /// The next attempt tries another node or sentinel.
-    [[gnu::cold]] void pass_over() const {
-        m_nodes->skip_first();
-        if (m_place) {
-            m_place->set(std::nullopt);
-        }
-    }
     [[noreturn]] [[gnu::cold]] void fail(std::string_view reason) const {
-        if (m_nodes != nullptr) {
-            pass_over();
+        if (m_located) {
+            m_locator->pass_over();
             throw WrongServer(joined({m_address, ": ", reason}));
         }
         throw ConnectionError(joined({m_address, ": ", reason}));
@@ -238,13 +224,15 @@ class Stream {
     }
 
     void feed(std::size_t count);
-    [[gnu::cold]] void redirect(Reply& error);
+    [[nodiscard]] [[gnu::cold]] static Locator::Answers ask(const Endpoint& server,
+                                                            std::string_view commands,
+                                                            std::size_t replies, TimePoint deadline,
+                                                            const Wake* wake);
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void connect_to_next();
     /// Returns false if connecting has failed at once.
     [[gnu::cold]] bool begin_with(redisContext* context);
     [[gnu::cold]] void secure_descriptor();
-    [[gnu::cold]] void learn_nodes(const Reply& slots) const;
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void send_greeting();
@@ -252,9 +240,9 @@ class Stream {
 
     std::string m_address;
     Node m_server;
-    std::shared_ptr<KeyPlace> m_place; ///< null but for a key in a Cluster
-    NodeList* m_nodes = nullptr; ///< the endpoint's, from when a server was named to its greeting
-    HostAddresses m_addresses;   ///< to connect to
+    std::unique_ptr<Locator> m_locator; ///< null: the address says where Redis is
+    bool m_located = false;             ///< by it, and the greeting is not over
+    HostAddresses m_addresses;          ///< to connect to
     std::shared_ptr<const Security> m_security;
     std::unique_ptr<redisContext, Free> m_context;
     std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption, or not connected

@@ -4,9 +4,20 @@
 
 // Connects a stream and greets Redis: all commands of the greeting go out in one write.
 
-#include <orizuru/detail/redis/stream_locating.ipp>
+#include <orizuru/detail/redis/place/make_locator.hpp>
 
 namespace orizuru::detail {
+
+/// How long one server may take, so that each of several has its time.
+inline Clock::duration Stream::patience(const Endpoint& endpoint) {
+    const NodeList* const nodes = EndpointParts::of(endpoint).nodes.get();
+    if (nodes == nullptr) {
+        return endpoint.connect_timeout();
+    }
+    constexpr std::size_t most = 3; // a large Cluster would leave too little for each
+    return endpoint.connect_timeout() /
+           static_cast<int>(std::min(most, nodes->in_order().size()) + 1);
+}
 
 inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
                                             const Wake* wake) {
@@ -36,14 +47,15 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
     const EndpointParts& parts = EndpointParts::of(endpoint);
     m_server = parts.address->server;
-    if (parts.nodes) {
+    m_locator = make_locator(endpoint, patience(endpoint));
+    if (m_locator) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
-        m_place = parts.place;
-        const std::optional<Node> known = m_place ? m_place->node() : std::nullopt;
-        m_server = parts.address->topology == Topology::sentinels
-                       ? locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake)
-                       : known.value_or(parts.nodes->in_order().front());
-        m_nodes = parts.nodes.get();
+        m_server = m_locator->find(
+            [&](const Node& node, std::string_view commands, std::size_t replies, TimePoint until) {
+                return ask(Route::to_sentinel(endpoint, node), commands, replies, until, wake);
+            },
+            deadline == TimePoint::min() ? own : deadline);
+        m_located = true;
         m_address += joined({" at ", to_text(m_server)});
     }
     take_standard_descriptors();
@@ -70,6 +82,19 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         check();
     }
     secure_descriptor();
+}
+
+inline Locator::Answers Stream::ask(const Endpoint& server, std::string_view commands,
+                                    std::size_t replies, TimePoint deadline, const Wake* wake) {
+    constexpr std::size_t largest_answer = std::size_t{1} << 20;
+    const auto stream = make(server, deadline, wake);
+    stream->m_input_left = largest_answer;
+    stream->append([commands](std::string& out) { out += commands; });
+    Locator::Answers answers{stream->address(), {}};
+    while (answers.replies.size() < replies) {
+        answers.replies.push_back(stream->await_reply(deadline, wake));
+    }
+    return answers;
 }
 
 inline bool Stream::begin_with(redisContext* context) {
@@ -112,27 +137,27 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
     };
     const EndpointParts& parts = EndpointParts::of(endpoint);
     if (endpoint.password() && endpoint.user().empty()) {
-        add({"AUTH", true}, "AUTH", *endpoint.password());
+        add({"AUTH", Greeting::For::user}, "AUTH", *endpoint.password());
     } else if (endpoint.password()) {
-        add({"AUTH", true}, "AUTH", endpoint.user(), *endpoint.password());
+        add({"AUTH", Greeting::For::user}, "AUTH", endpoint.user(), *endpoint.password());
     }
     if (endpoint.db() != 0) {
-        add({"SELECT", true}, "SELECT", endpoint.db());
+        add({"SELECT", Greeting::For::user}, "SELECT", endpoint.db());
     }
     if (!endpoint.client_name().empty()) {
-        add({"CLIENT SETNAME", true}, "CLIENT", "SETNAME", endpoint.client_name());
+        add({"CLIENT SETNAME", Greeting::For::user}, "CLIENT", "SETNAME", endpoint.client_name());
     } else if (parts.label) {
-        add({"CLIENT SETNAME", false}, "CLIENT", "SETNAME", *parts.label);
+        add({"CLIENT SETNAME", Greeting::For::nobody}, "CLIENT", "SETNAME", *parts.label);
     }
-    if (m_place) {
-        add({type, true}, "TYPE", m_place->key());
-        add({slots, false}, "CLUSTER", "SLOTS");
-    } else if (parts.address->topology == Topology::sentinels) {
-        add({role, false}, "ROLE");
+    if (m_locator) {
+        for (const Locator::Question& question : m_locator->questions()) {
+            m_output += question.bytes;
+            m_greeting.push_back({question.name, Greeting::For::locator});
+        }
     }
     if (m_greeting.empty()) {
         // With no other greeting, only PING shows whether Redis would talk to us.
-        add({"PING", true}, "PING");
+        add({"PING", Greeting::For::user}, "PING");
     }
 }
 
@@ -172,10 +197,6 @@ inline TimePoint Stream::greeting_due() const noexcept {
     return m_connected ? TimePoint::max() : m_addresses.until().value_or(TimePoint::max());
 }
 
-inline Clock::duration Stream::patience(const Endpoint& endpoint) {
-    return EndpointParts::of(endpoint).nodes ? share_of(endpoint) : endpoint.connect_timeout();
-}
-
 inline bool Stream::greet() {
     if (!m_connected) {
         if (wait_ready(fd(), POLLOUT, nullptr, TimePoint{}) == 0) {
@@ -212,7 +233,7 @@ inline bool Stream::greet() {
         check_greeting(*reply);
         m_greeting.pop_front();
     }
-    m_nodes = nullptr;
+    m_located = false;
     m_input_left = no_limit;
     return true;
 }
@@ -222,7 +243,7 @@ inline void Stream::send_greeting() {
     try {
         flush();
     } catch (const ConnectionError&) {
-        if (m_nodes != nullptr || m_greeting.empty()) { // another node is asked
+        if (m_located || m_greeting.empty()) { // another server is asked
             throw;
         }
         fill();
@@ -234,44 +255,21 @@ inline void Stream::send_greeting() {
 }
 
 inline void Stream::check_greeting(const Reply& reply) {
-    const auto [command, needed] = m_greeting.front();
-    if (command == slots) {
-        return learn_nodes(reply);
+    const auto [command, whose] = m_greeting.front();
+    if (reply.is(Reply::Type::error) && reply.text.starts_with("ERR max number of clients")) {
+        fail(reply.text);
+    }
+    if (whose == Greeting::For::locator) {
+        return m_locator->judge(command, reply, {m_server, m_address});
     }
     if (reply.is(Reply::Type::error)) {
-        if (reply.text.starts_with("ERR max number of clients")) {
-            fail(reply.text);
-        }
-        if (command == type && is_redirected(reply.text)) {
-            throw WrongServer(joined({m_address, ": ", reply.text}));
-        }
-        if (command == type && reply.code() == cluster_down) {
-            pass_over();
-        }
-        if (command == type && reply.code() == "TRYAGAIN") {
-            m_place->set(m_server);
-            return; // this node still has the slot, and not the key
-        }
-        const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");
-        if (may_not && !needed) {
-            return; // without the right to ROLE, READONLY tells of a replica
+        if (may_not(reply) && whose == Greeting::For::nobody) {
+            return;
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);
     }
-    if (command == role) {
-        if (!reply.is(Reply::Type::array) || reply.elements.empty()) {
-            throw ProtocolError(joined({m_address, ": ROLE was not answered by a role"}));
-        }
-        if (reply.elements[0].text != "master") {
-            fail("a sentinel took it for the master, which it is not");
-        }
-        return;
-    }
     if (!reply.is(Reply::Type::status)) {
         throw ProtocolError(joined({m_address, ": ", command, " was not answered by a status"}));
-    }
-    if (command == type) {
-        m_place->set(m_server);
     }
 }
 
