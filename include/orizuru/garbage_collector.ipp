@@ -7,7 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/passes.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/keys.hpp>
 
 #include <utility>

@@ -7,8 +7,8 @@
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

@@ -7,8 +7,8 @@
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
 
 #include <charconv>

@@ -20,7 +20,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/occurrences.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/cron.hpp>
 #include <orizuru/jobs/time_zone.hpp>

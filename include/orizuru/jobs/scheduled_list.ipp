@@ -10,8 +10,8 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/keys.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/owned.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/ops/queue_counts.hpp>

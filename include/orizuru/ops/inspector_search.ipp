@@ -16,8 +16,8 @@
 #include <orizuru/detail/ops/queue_of_key.hpp>
 #include <orizuru/detail/ops/sought_id.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

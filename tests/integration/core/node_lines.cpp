@@ -8,7 +8,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>

@@ -23,7 +23,7 @@ struct EndpointParts {
     std::shared_ptr<const Address> address{};
     std::shared_ptr<const Security> security{}; ///< null: no encryption
     std::shared_ptr<NodeList> nodes{};          ///< null: the address says where the server is
-    std::shared_ptr<KeyPlace> place{};          ///< null: no key of a cluster
+    std::shared_ptr<KeyPlace> place{};          ///< null: no key decides where it is
     std::shared_ptr<const std::string> label{}; ///< in place of an empty client_name
     std::shared_ptr<const Wake> cutoff{};       ///< once signalled, nothing waits; see Cutoff
 

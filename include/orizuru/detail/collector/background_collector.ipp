@@ -14,7 +14,7 @@
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>

@@ -13,7 +13,7 @@
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/redis/limits.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 

@@ -44,7 +44,7 @@ inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
     if (m_run.empty() && are_large()) {
         m_lane.refuse_fork();
         m_wake.clear();
-        const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // a sentinel may hang
+        const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // connecting may hang
         m_lane.locked([&](Lock& lock) {
             if (!stopped() && !token.stop_requested() && m_lane.running() &&
                 !m_waiter.connected()) {

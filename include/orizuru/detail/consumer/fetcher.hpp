@@ -17,7 +17,7 @@
 #include <orizuru/detail/consumer/step.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 
 #include <algorithm>
 #include <atomic>

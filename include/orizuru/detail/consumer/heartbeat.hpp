@@ -33,7 +33,7 @@ namespace orizuru::detail {
 
 class Heartbeat;
 
-/// The heartbeats of one process for the nodes of a Cluster. Their links share a mutex, which
+/// The heartbeats of one process for several nodes. Their links share a mutex, which
 /// callers hold.
 class Homes {
   public:

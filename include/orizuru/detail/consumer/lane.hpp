@@ -27,8 +27,8 @@
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>

@@ -32,7 +32,7 @@ class ToldTroubles {
         return std::exchange(m_break, Break::none) == Break::told;
     }
 
-    /// A Cluster has refused because the queue's slot is on its way. Returns true once, when it has
+    /// Redis has refused because the queue's slot is on its way. Returns true once, when it has
     /// refused for 5 s. A refusal that comes later than attempts are apart may have been read late:
     /// alone it says nothing.
     [[nodiscard]] bool migrates_long(TimePoint now) noexcept {
@@ -86,7 +86,7 @@ class LaneEvents {
             note(EventKind::reconnected, detail);
         }
     }
-    /// Notes once that a Cluster has refused for long because the queue's slot is on its way.
+    /// Notes once that Redis has refused for long because the queue's slot is on its way.
     [[gnu::cold]] void note_migration(std::string_view refusal) noexcept {
         if (refusal.starts_with("TRYAGAIN") && m_told.migrates_long(Clock::now())) {
             note(EventKind::slot_migrating, refusal);

@@ -61,7 +61,7 @@ class Link {
     using Purpose = LinkMember::Purpose;
 
     /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
-    /// `shared`: for a link to one of the nodes of a Cluster; members can move between links that
+    /// `shared`: for a link to one of several nodes; members can move between links that
     /// share a mutex.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
                        const std::shared_ptr<std::mutex>& shared = nullptr);

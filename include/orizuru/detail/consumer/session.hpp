@@ -167,7 +167,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
                                               TimePoint deadline, TrialShare share) {
     std::shared_ptr<Session> session(
         new Session(heartbeat->link(), keys, std::move(options), std::move(share)));
-    // First of all: in a Cluster, the heartbeat finds the link for the queue.
+    // First of all: the heartbeat finds the link to the queue's node.
     session->m_membership.emplace(std::move(heartbeat), session, session->m_lane,
                                   session->m_options);
     try {

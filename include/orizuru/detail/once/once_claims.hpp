@@ -15,8 +15,8 @@
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/once/read_claim.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>

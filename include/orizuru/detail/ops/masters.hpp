@@ -10,7 +10,7 @@
 #include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

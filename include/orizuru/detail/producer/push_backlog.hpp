@@ -103,7 +103,7 @@ class PushBacklog {
     /// Takes an answer of Redis that has been read; false when there is none. Throws as
     /// PushPipeline::next. Throws ReplyError for a refusal, and ConnectionError for too few
     /// replicas, once no answer is owed: all unconfirmed chunks then wait. Releases the lock while
-    /// another node of a Cluster is asked.
+    /// another node is asked.
     bool take_answer(Lock& lock);
     /// Takes the result of `PushPipeline::await`. Throws as PushPipeline::read.
     void read(short ready);

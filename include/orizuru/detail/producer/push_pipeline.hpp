@@ -13,9 +13,9 @@
 #include <orizuru/detail/producer/asked_node.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/redis/kept_stream.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
@@ -183,7 +183,7 @@ class PushPipeline {
         m_line.close_after_fork();
     }
 
-    /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which
+    /// If a node refused an LPUSH because its slot is on its way to another one, which
     /// gets the key now, sends it there, by a connection of its own: returns the reply. Nothing for
     /// another error. Throws as `next`; in_doubt() is also about this LPUSH. What waits for the
     /// node is called by `wait`, and changes nothing that other threads may read.

@@ -13,8 +13,8 @@ class GivenUp : public ConnectionError {
     using ConnectionError::ConnectionError;
 };
 
-/// The server that a sentinel or another node named is not there, or not the one that it was taken
-/// for: another attempt may find a better one.
+/// The server that another one named is not there, or not the one that it was taken for: another
+/// attempt may find a better one.
 class WrongServer : public ConnectionError {
     using ConnectionError::ConnectionError;
 };

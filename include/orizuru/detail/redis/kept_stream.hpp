@@ -167,7 +167,7 @@ inline Reply KeptStream::exchange(std::string_view about, std::string_view name,
     for (int redirections = 0;; ++redirections) {
         ensure_connected();
         Reply reply = await(about, name, bytes);
-        // It has not run: another node of the Cluster has the key.
+        // It has not run: another server has the key.
         const bool elsewhere = reply.is(Reply::Type::error) && is_redirected(reply.text);
         if (!elsewhere || redirections == most_redirections) {
             check(reply, about, name);

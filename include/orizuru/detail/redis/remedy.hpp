@@ -39,6 +39,10 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
 }
 
 inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
+/// True if the node may be down for itself alone.
+[[nodiscard]] [[gnu::cold]] inline bool may_be_down_alone(const ReplyError& error) noexcept {
+    return error.code() == cluster_down;
+}
 
 /// True if the user has no right to the command, or the server does not know it.
 [[nodiscard]] [[gnu::cold]] inline bool may_not(const Reply& error) noexcept {

@@ -17,10 +17,10 @@
 #include <orizuru/detail/redis/connect_errors.hpp>
 #include <orizuru/detail/redis/host_addresses.hpp>
 #include <orizuru/detail/redis/place/locator.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/security.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -57,13 +57,13 @@ namespace orizuru::detail {
 class Stream {
   public:
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
-    /// ends it with GivenUp. Asks another sentinel, or follows a Cluster, when a server is not the
-    /// right one. Throws ConnectionError naming the address and the reason, ReplyError when Redis
+    /// ends it with GivenUp. Tries another server, where there are several, if one is not the right
+    /// one. Throws ConnectionError naming the address and the reason, ReplyError when Redis
     /// refuses the greeting, ProtocolError when the peer is not Redis.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
-    /// Begins to do the same; `greet` goes on. Waits to resolve a name, for sentinels and, until
-    /// the deadline, for room in the backlog of a Unix socket.
+    /// Begins to do the same; `greet` goes on. Waits to resolve a name, for who knows where Redis
+    /// is and, until the deadline, for room in the backlog of a Unix socket.
     [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
@@ -181,7 +181,7 @@ class Stream {
     }
 
   private:
-    /// In bytes. The map of the largest Cluster is a fraction of that.
+    /// In bytes. The largest map of slots is a fraction of that.
     static constexpr std::size_t largest_greeting = std::size_t{16} << 20;
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
     static constexpr std::string_view no_connection = "no connection within connect_timeout";

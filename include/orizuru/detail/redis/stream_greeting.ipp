@@ -14,7 +14,7 @@ inline Clock::duration Stream::patience(const Endpoint& endpoint) {
     if (nodes == nullptr) {
         return endpoint.connect_timeout();
     }
-    constexpr std::size_t most = 3; // a large Cluster would leave too little for each
+    constexpr std::size_t most = 3; // many would leave too little for each
     return endpoint.connect_timeout() /
            static_cast<int>(std::min(most, nodes->in_order().size()) + 1);
 }
@@ -36,8 +36,8 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
             if (tries <= 1 || Clock::now() >= deadline) {
                 throw;
             }
-        } catch (const ReplyError& error) { // a node may be down for itself alone
-            if (error.code() != cluster_down || tries <= 1 || Clock::now() >= deadline) {
+        } catch (const ReplyError& error) {
+            if (!may_be_down_alone(error) || tries <= 1 || Clock::now() >= deadline) {
                 throw;
             }
         }

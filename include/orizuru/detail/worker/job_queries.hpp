@@ -13,7 +13,7 @@
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>

@@ -13,7 +13,7 @@
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>

@@ -8,8 +8,8 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/connect_errors.hpp>
 #include <orizuru/detail/redis/place/locator.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

@@ -14,8 +14,8 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
-#include <orizuru/detail/redis/node_lines.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/node_lines.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>

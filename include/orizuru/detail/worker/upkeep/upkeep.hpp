@@ -11,8 +11,8 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
-#include <orizuru/detail/redis/node_lines.hpp>
-#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/place/node_lines.hpp>
+#include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>

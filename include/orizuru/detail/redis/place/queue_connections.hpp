@@ -9,8 +9,8 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
-#include <orizuru/detail/redis/node_lines.hpp>
-#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/place/node_lines.hpp>
+#include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 
