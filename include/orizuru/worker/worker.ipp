@@ -222,7 +222,7 @@ ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail:
 ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
                                        const QueueOptions& options, detail::JobTaskMaker make,
                                        const std::function<void(JobRun&)>& handler) {
-    const detail::ServedQueues& queues = m_core->queues;
+    const detail::FetchingQueues& queues = m_core->queues;
     for (const auto& queue : queues) {
         if (std::ranges::find(shards, queue->queue()) != shards.end()) {
             throw std::invalid_argument("queue '" + queue->queue() + "' is handled already");

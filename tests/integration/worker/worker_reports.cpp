@@ -60,18 +60,7 @@ class Counting final : public ServedQueue {
 
     std::string id = "worker:host:1:0123456789abcdef";
 
-    void open(std::shared_ptr<NodeLinks> /*links*/, std::shared_ptr<const Wake> /*news*/) override {
-    }
-    std::shared_ptr<Task> take(const std::stop_token& /*token*/, Awaited* /*awaited*/) override {
-        return nullptr;
-    }
-    void limit(int /*free*/) override {}
     void mark_suspects() noexcept override {}
-    [[nodiscard]] std::size_t in_hand() const noexcept override { return 0; }
-    void requeue_fetched() noexcept override {}
-    void end_by(TimePoint /*deadline*/) noexcept override {}
-    void disconnect() noexcept override {}
-    void close() noexcept override {}
     [[nodiscard]] TimePoint take_time() noexcept override { return {}; }
     [[nodiscard]] std::string consumer_id() override { return id; }
 

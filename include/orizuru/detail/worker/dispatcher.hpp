@@ -13,8 +13,8 @@
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/polled_queues.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 
@@ -35,7 +35,7 @@ namespace orizuru::detail {
 class Dispatcher {
   public:
     /// The queues are open, signal `news`, and outlive the dispatcher.
-    Dispatcher(const ServedQueues& queues, std::shared_ptr<const WorkerShared> shared,
+    Dispatcher(const FetchingQueues& queues, std::shared_ptr<const WorkerShared> shared,
                std::shared_ptr<const Wake> news)
         : m_shared(std::move(shared)),
           m_news(std::move(news)),

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A queue of a worker that fetches its jobs as a consumer.
+// A queue of a worker that fetches its jobs as a consumer: what the thread that polls asks of it.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
@@ -39,6 +39,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -53,11 +54,25 @@ namespace orizuru::detail {
             .on_beat = of_queue.on_beat};
 }
 
+class Heartbeat;
+class NodeLinks;
+
+/// The link on which a consumer of the queue starts. Connects it if there is none, for at most
+/// connect_timeout, and throws as Consumer's constructor does then.
+[[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
+
 class FetchingQueue : public ServedQueue {
   public:
     using ServedQueue::ServedQueue;
 
-    void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) override {
+    /// Returns the next task; null when there is none now, or when `token` requests a stop. With
+    /// `awaited` it then begins or continues to wait for one in Redis, and says when to call it
+    /// again; without, it asks Redis once, and ends such a wait. For one thread at a time. Throws
+    /// as Consumer::next does.
+    virtual std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) = 0;
+    /// Registers on its link. `news` is signalled when a task may be there although what
+    /// `take` awaits has not come. Throws as Consumer's constructor does.
+    void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) {
         m_links = std::move(links);
         m_news = std::move(news);
         {
@@ -66,7 +81,9 @@ class FetchingQueue : public ServedQueue {
         }
         connect();
     }
-    void limit(int free) override {
+    /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
+    /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
+    void limit(int free) {
         if (!m_consumer) {
             connect();
         }
@@ -82,10 +99,13 @@ class FetchingQueue : public ServedQueue {
         const auto open = consumer();
         return open ? open->id() : std::string();
     }
-    [[nodiscard]] std::size_t in_hand() const noexcept override {
+    /// How many jobs were fetched and not taken yet.
+    [[nodiscard]] std::size_t in_hand() const noexcept {
         return m_consumer ? m_consumer->in_hand() : 0;
     }
-    void requeue_fetched() noexcept override {
+    /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
+    /// close().
+    virtual void requeue_fetched() noexcept {
         if (!m_consumer) {
             return;
         }
@@ -101,21 +121,24 @@ class FetchingQueue : public ServedQueue {
             // The consumer's destructor tries again.
         }
     }
-    void end_by(TimePoint deadline) noexcept override {
+    /// No call waits for Redis beyond `deadline` any more, until the queue is closed. Any thread.
+    void end_by(TimePoint deadline) noexcept {
         const std::lock_guard lock(m_closing);
         m_end_by = deadline;
         if (m_consumer) {
             m_consumer->end_by(deadline);
         }
     }
-    void disconnect() noexcept override {
+    /// Closes the consumer, until `limit`. It leaves the registry once its last task is settled.
+    void disconnect() noexcept {
         const std::lock_guard lock(m_closing);
         m_consumer.reset();
     }
     [[nodiscard]] TimePoint take_time() noexcept override {
         return m_taken_at += Clock::duration(1);
     }
-    void close() noexcept override {
+    /// The same until `open`, and lets go of the links.
+    void close() noexcept {
         disconnect();
         m_links.reset();
     }
@@ -228,6 +251,8 @@ class FetchingQueue : public ServedQueue {
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;
 };
+
+using FetchingQueues = std::vector<std::shared_ptr<FetchingQueue>>;
 
 } // namespace orizuru::detail
 

@@ -41,12 +41,12 @@ class JobOf final : private DecodedJob<T>, public Base {
 
 using JobTaskMaker = std::shared_ptr<JobTask> (*)(ServedQueue& queue, std::string_view payload,
                                                   Scratch& scratch,
-                                                  const JobTask::Handler& handler);
+                                                  const HandledJob::Handler& handler);
 template <class T>
 [[nodiscard]] std::shared_ptr<JobTask> make_job_task(ServedQueue& queue, std::string_view payload,
                                                      Scratch& scratch,
-                                                     const JobTask::Handler& handler) {
-    return std::make_shared<JobOf<T, JobTask>>(queue, payload, scratch, handler);
+                                                     const HandledJob::Handler& handler) {
+    return std::make_shared<JobOf<T, HandledJob>>(queue, payload, scratch, handler);
 }
 
 class BatchedJob;

@@ -6,8 +6,8 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/queue_gate.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -20,7 +20,7 @@ namespace orizuru::detail {
 /// For one thread at a time, but for the gate.
 class PolledQueue {
   public:
-    PolledQueue(ServedQueue& queue, const WorkerOptions& options) : m_gate(queue, options) {}
+    PolledQueue(FetchingQueue& queue, const WorkerOptions& options) : m_gate(queue, options) {}
 
     [[nodiscard]] QueueGate& gate() noexcept { return m_gate; }
     [[nodiscard]] const QueueGate& gate() const noexcept { return m_gate; }

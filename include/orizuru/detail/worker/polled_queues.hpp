@@ -7,10 +7,10 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/polled_queue.hpp>
 #include <orizuru/detail/worker/polling_sequence.hpp>
 #include <orizuru/detail/worker/queue_gate.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -61,7 +61,7 @@ class PolledQueues {
     };
 
     /// The queues are open and outlive this. They signal `news`.
-    PolledQueues(const ServedQueues& queues, const WorkerShared& shared,
+    PolledQueues(const FetchingQueues& queues, const WorkerShared& shared,
                  std::shared_ptr<const Wake> news)
         : m_sequence(shared.options.order), m_news(std::move(news)) {
         for (const auto& queue : queues) {

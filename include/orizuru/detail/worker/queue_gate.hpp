@@ -11,7 +11,7 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -34,10 +34,10 @@ namespace orizuru::detail {
 /// and `disconnect`; any thread calls the rest.
 class QueueGate {
   public:
-    QueueGate(ServedQueue& queue, const WorkerOptions& options)
+    QueueGate(FetchingQueue& queue, const WorkerOptions& options)
         : m_queue(queue), m_options(options) {}
 
-    /// Returns the next task, as ServedQueue::take does. Closes the gate for a while when the
+    /// Returns the next task, as FetchingQueue::take does. Closes the gate for a while when the
     /// middleware passes the queue over, or anything throws. `free` is the number of free threads.
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited, int free) noexcept;
     /// Ends the wait in Redis, and returns the task that it has brought all the same.
@@ -97,7 +97,7 @@ class QueueGate {
             {.kind = WorkerEventKind::fetch_failed, .detail = why, .retry_in = failure_pause});
     }
 
-    ServedQueue& m_queue;
+    FetchingQueue& m_queue;
     const WorkerOptions& m_options;
     bool m_disconnected = false; ///< for the thread inside `take`
     std::atomic<bool> m_paused{false};

@@ -2,12 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A queue that a worker serves, whatever its message type: gives out the tasks and answers their
-// questions.
+// A queue that a worker serves, whatever its message type: what its jobs, their settling, reports
+// and upkeep ask of it.
 
-#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
@@ -23,7 +21,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,14 +32,6 @@
 #include <vector>
 
 namespace orizuru::detail {
-
-class Heartbeat;
-class NodeLinks;
-class Wake;
-
-/// The link on which a consumer of the queue starts. Connects it if there is none, for at most
-/// connect_timeout, and throws as Consumer's constructor does then.
-[[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
 
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
@@ -66,17 +55,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
-    /// Registers on its link. `news` is signalled when a task may be there although what
-    /// `take` awaits has not come. Throws as Consumer's constructor does.
-    virtual void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) = 0;
-    /// Returns the next task; null when there is none now, or when `token` requests a stop. With
-    /// `awaited` it then begins or continues to wait for one in Redis, and says when to call it
-    /// again; without, it asks Redis once, and ends such a wait. For one thread at a time. Throws
-    /// as Consumer::next does.
-    virtual std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) = 0;
     /// How many jobs can run at once, in all threads.
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept { return most_places(); }
-    /// True while no other task of this queue may begin: `take` takes none.
+    /// True while no other task of this queue may begin.
     [[nodiscard]] bool full() const noexcept { return m_options.concurrency && places() == 0; }
     /// How long a handler of this kind may run.
     [[nodiscard]] std::optional<std::chrono::milliseconds>
@@ -94,22 +75,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] virtual const KindOptions& options_of(std::string_view /*kind*/) const noexcept {
         return m_of_no_kind;
     }
-    /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
-    /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
-    virtual void limit(int free) = 0;
     /// A collector of this process has put messages apart. Any thread.
     virtual void mark_suspects() noexcept = 0;
-    /// How many jobs were fetched and not taken yet.
-    [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
-    /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
-    /// close().
-    virtual void requeue_fetched() noexcept = 0;
-    /// No call waits for Redis beyond `deadline` any more, until the queue is closed. Any thread.
-    virtual void end_by(TimePoint deadline) noexcept = 0;
-    /// Closes the consumer, until `limit`. It leaves the registry once its last task is settled.
-    virtual void disconnect() noexcept = 0;
-    /// The same until `open`, and lets go of the links.
-    virtual void close() noexcept = 0;
 
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
     [[nodiscard]] const QueueOptions& options() const noexcept { return m_options; }

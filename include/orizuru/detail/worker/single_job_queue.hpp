@@ -34,7 +34,7 @@ class SingleJobQueue final : public FetchingQueue {
   public:
     struct Kind {
         JobTaskMaker make;
-        JobTask::Handler handler;
+        HandledJob::Handler handler;
     };
 
     [[gnu::cold]] SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys)

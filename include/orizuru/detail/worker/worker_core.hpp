@@ -10,10 +10,10 @@
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/upkeep.hpp>
 #include <orizuru/detail/worker/worker_pool.hpp>
@@ -40,7 +40,7 @@ namespace orizuru::detail {
 /// Each part uses the parts before it.
 struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     std::shared_ptr<WorkerShared> shared;
-    ServedQueues queues;
+    FetchingQueues queues;
     std::optional<Dispatcher> dispatcher;
     std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
@@ -100,7 +100,8 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     }
     dispatcher.emplace(queues, shared, news);
     parked.emplace(*dispatcher);
-    upkeep.emplace(endpoint, queues, *shared, *dispatcher, *parked);
+    upkeep.emplace(endpoint, ServedQueues(queues.begin(), queues.end()), *shared, *dispatcher,
+                   *parked);
     upkeep->start();
     pool.start(shared->options.concurrency,
                std::shared_ptr<Dispatcher>(shared_from_this(), &*dispatcher), *parked);

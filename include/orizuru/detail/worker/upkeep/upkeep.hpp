@@ -36,12 +36,12 @@
 
 namespace orizuru::detail {
 
-/// The queues, the dispatcher and the parked tasks outlive this.
+/// The dispatcher and the parked tasks outlive this.
 class Upkeep {
   public:
     /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
     /// does.
-    Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
+    Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShared& shared,
            Dispatcher& dispatcher, ParkedTasks& parked);
     Upkeep(const Upkeep&) = delete;
     Upkeep& operator=(const Upkeep&) = delete;
@@ -62,7 +62,7 @@ class Upkeep {
                                       QueueUpkeep* reporting = nullptr);
     void report_last(QueueUpkeep& queues) noexcept;
 
-    const ServedQueues& m_all;
+    ServedQueues m_all;
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
@@ -78,9 +78,9 @@ class Upkeep {
     std::jthread m_limiting;
 };
 
-inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
+inline Upkeep::Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShared& shared,
                       Dispatcher& dispatcher, ParkedTasks& parked)
-    : m_all(queues), m_shared(shared), m_parked(parked) {
+    : m_all(std::move(queues)), m_shared(shared), m_parked(parked) {
     struct Group {
         std::string key; ///< of one of its queues
         ServedQueues queues = {};
@@ -89,7 +89,7 @@ inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, Work
     for (const AddedChore& added : shared.added_chores) {
         groups.try_emplace(group_of(endpoint, Keys(added.queue)), Group{added.queue});
     }
-    for (const auto& queue : queues) {
+    for (const auto& queue : m_all) {
         groups.try_emplace(group_of(endpoint, queue->keys()), Group{queue->queue()})
             .first->second.queues.push_back(queue);
     }
