@@ -28,6 +28,10 @@
 
 namespace orizuru {
 
+namespace detail {
+struct ConsumerAccess;
+} // namespace detail
+
 // For a T without a Codec that can decode it.
 template <class T>
 class Consumer : detail::NoCodec<T, detail::Coding::decode> {
@@ -97,14 +101,6 @@ class Consumer<T> {
                                                       std::chrono::milliseconds timeout) {
         return next(token, detail::Timeout(timeout));
     }
-
-    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
-    /// for capacity that varies. Call it on the thread of `next`. Throws std::invalid_argument.
-    void limit(int most) { m_core.limit(most); }
-
-    /// How many messages `next` hands out without asking Redis: the rest of a batch (prefetch over
-    /// 1), and a message that there was no memory to decode. Call it on the thread of `next`.
-    [[nodiscard]] std::size_t in_hand() const noexcept { return m_core.in_hand(); }
 
     /// Ends `next` for good, within 20 ms. Call it from any thread or from a signal handler. `next`
     /// or the destructor requeues messages that were fetched but not handed out. Nothing can end
@@ -186,6 +182,8 @@ class Consumer<T> {
     };
 
   private:
+    friend struct detail::ConsumerAccess;
+
     using Guard = MessageGuard<T>;
 
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout) {
@@ -201,5 +199,17 @@ class Consumer<T> {
     detail::ConsumerCore m_core;
     Scratch m_scratch;
 };
+
+namespace detail {
+
+/// For what the tests ask of a consumer besides Consumer's own functions.
+struct ConsumerAccess {
+    template <class T>
+    [[nodiscard]] static ConsumerCore& core(Consumer<T>& consumer) noexcept {
+        return consumer.m_core;
+    }
+};
+
+} // namespace detail
 
 } // namespace orizuru

@@ -25,6 +25,7 @@ using orizuru::AckMode;
 using orizuru::Consumer;
 using orizuru::MessageGuard;
 using orizuru::Raw;
+using orizuru::detail::ConsumerAccess;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::patience;
@@ -46,19 +47,19 @@ struct Limited : QueueFixture {
 TEST_CASE_FIXTURE(Limited, "a limited fetch takes this many, and none is sent ahead") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
     push({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
-    consumer.limit(3);
+    ConsumerAccess::core(consumer).limit(3);
     Guards guards;
     take(consumer, 1, guards);
-    CHECK(consumer.in_hand() == 2);
+    CHECK(ConsumerAccess::core(consumer).in_hand() == 2);
     take(consumer, 2, guards);
-    CHECK(consumer.in_hand() == 0);
+    CHECK(ConsumerAccess::core(consumer).in_hand() == 0);
     // A fetch that was sent ahead would have arrived before the reply to another command.
     CHECK(consumer.size() == 6);
     CHECK(held() == Texts{"1", "2", "3"});
-    consumer.limit(1);
+    ConsumerAccess::core(consumer).limit(1);
     take(consumer, 1, guards);
     CHECK(held() == Texts{"1", "2", "3", "4"});
-    consumer.limit(10);
+    ConsumerAccess::core(consumer).limit(10);
     take(consumer, 5, guards);
     CHECK(held() == Texts{"1", "2", "3", "4", "5", "6", "7", "8", "9"});
     for (auto& guard : guards) {
@@ -73,7 +74,7 @@ TEST_CASE_FIXTURE(Limited,
     push({"1", "2", "3", "4", "5"});
     Guards guards;
     take(consumer, 1, guards);
-    consumer.limit(1);
+    ConsumerAccess::core(consumer).limit(1);
     take(consumer, 4, guards);
     CHECK(guards.back()->bytes == "5");
     for (auto& guard : guards) {
@@ -85,7 +86,7 @@ TEST_CASE_FIXTURE(Limited,
 
 TEST_CASE_FIXTURE(Limited, "a limited consumer waits for a message as any does") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
-    consumer.limit(5);
+    ConsumerAccess::core(consumer).limit(5);
     std::jthread producer([this] {
         CHECK(somebody_waits());
         push({"late"});
@@ -98,8 +99,9 @@ TEST_CASE_FIXTURE(Limited, "a limited consumer waits for a message as any does")
 TEST_CASE_FIXTURE(Limited, "an impossible limit is refused") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 2});
     for (const int most : {-1, 0, 3}) {
-        CHECK(message_of<std::invalid_argument>([&] { consumer.limit(most); }) ==
-              "a fetch must be limited to 1 to prefetch messages");
+        CHECK(message_of<std::invalid_argument>([&] {
+                  ConsumerAccess::core(consumer).limit(most);
+              }) == "a fetch must be limited to 1 to prefetch messages");
     }
 }
 

@@ -119,6 +119,7 @@ using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
+using orizuru::detail::ConsumerAccess;
 using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
@@ -169,7 +170,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a message that there is no memory for once
     const auto failed = fail_once(consumer);
     CHECK(nothing_dead());
     CHECK(held() == Texts{"large"});
-    CHECK(consumer.in_hand() == 1);
+    CHECK(ConsumerAccess::core(consumer).in_hand() == 1);
     CHECK(take_and_ack(consumer) == "large");
     CHECK(steady_clock::now() - failed >= 100ms);
     CHECK(take_and_ack(consumer) == "small");
@@ -303,7 +304,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a stop_token ends the wait for memory soon
     CHECK_FALSE(next.get());
     CHECK(since_stop.elapsed() < soon);
     CHECK_FALSE(consumer.next(source.get_token()));
-    CHECK(consumer.in_hand() == 2);
+    CHECK(ConsumerAccess::core(consumer).in_hand() == 2);
     CHECK(take_and_ack(consumer) == "large");
     CHECK(steady_clock::now() - second >= 1s);
     CHECK(take_and_ack(consumer) == "small");
@@ -320,7 +321,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a timeout shorter than the wait for memory
     const auto waited = time_of([&] { CHECK_FALSE(consumer.next(100ms)); });
     CHECK(waited >= 99ms);
     CHECK(waited < 500ms);
-    CHECK(consumer.in_hand() == 2);
+    CHECK(ConsumerAccess::core(consumer).in_hand() == 2);
     CHECK(take_and_ack(consumer) == "large");
     CHECK(steady_clock::now() - second >= 1s);
     CHECK(take_and_ack(consumer) == "small");

@@ -65,7 +65,11 @@ class ConsumerCore {
 
     /// A collector of this process has put messages apart.
     [[gnu::cold]] void mark_suspects();
+    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
+    /// for capacity that varies. Call it on the thread of `next`. Throws std::invalid_argument.
     void limit(int most);
+    /// How many messages `next` hands out without asking Redis: the rest of a batch (prefetch over
+    /// 1), and a message that there was no memory to decode. Call it on the thread of `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept;
     void stop() noexcept;
     [[nodiscard]] bool stopped() const noexcept;
