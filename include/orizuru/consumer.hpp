@@ -89,11 +89,11 @@ class Consumer<T> {
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());
     }
-    /// The same for at most `timeout`; 0 asks Redis once and does not wait for a message.
+    /// Does the same for at most `timeout`; 0 asks Redis once and does not wait for a message.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::chrono::milliseconds timeout) {
         return next(std::stop_token(), detail::Timeout(timeout));
     }
-    /// The same; a stop requested through `token` ends only this call.
+    /// Does the same; a stop requested through `token` ends only this call.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
         return next(token, detail::Timeout::never());
     }
@@ -109,7 +109,7 @@ class Consumer<T> {
     void stop() noexcept { m_core.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
-    /// Nothing in this consumer waits for Redis beyond `deadline`: running calls of `next` and
+    /// Lets nothing in this consumer wait for Redis beyond `deadline`: running calls of `next` and
     /// settlements end as if their own time were over, and the destructor does not wait longer
     /// either. Messages not given back by then are redelivered after the lease. Guards that outlive
     /// the consumer wait as usual. Thread-safe.

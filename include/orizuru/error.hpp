@@ -26,8 +26,8 @@ class Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 
-    /// How many messages of the failed `push_all` are certainly in the queue, counted from the
-    /// first without a gap; 0 for other operations.
+    /// Returns how many messages of the failed `push_all` are certainly in the queue, counted from
+    /// the first without a gap; 0 for other operations.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
 
   private:

@@ -127,7 +127,7 @@ class [[nodiscard]] MessageGuard {
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         return m_core.push(queue, encoded(replacement));
     }
-    /// The same with a message of another type, such as a failure that holds this one. What
+    /// Does the same with a message of another type, such as a failure that holds this one. What
     /// converts to T becomes a T, as braces do, unless that would cut it: a type derived from T and
     /// a number of another type are written as what they are.
     template <MessageEncodable U>

@@ -82,7 +82,7 @@ class DeadList {
     DeadList& operator=(DeadList&&) noexcept = default;
     ~DeadList() = default;
 
-    /// How many elements it has. Redis: LLEN, O(1).
+    /// Returns how many elements it has. Redis: LLEN, O(1).
     std::uint64_t size();
 
     /// Up to `count` elements, the newest first, from the one that `first` newer ones precede.
@@ -105,10 +105,9 @@ class DeadList {
     /// ReplyError with the code FAR as redrive does.
     bool remove(const DeadEntry& entry);
 
-    /// The same for up to `limit` entries, the oldest first. What dies meanwhile stays, as long as
-    /// nobody else takes any out.
-    /// Redis: a script for each 100, or 4 MiB, which are one atomic step; O(1) for each entry, or
-    /// O(n) of the unreadable elements that are older.
+    /// Does the same for up to `limit` entries, the oldest first. What dies meanwhile stays, as
+    /// long as nobody else takes any out. Redis: a script for each 100, or 4 MiB, which are one
+    /// atomic step; O(1) for each entry, or O(n) of the unreadable elements that are older.
     Redriven redrive_all(std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
     /// Removes all there is, unreadable or not; returns how many. Unique jobs release their locks

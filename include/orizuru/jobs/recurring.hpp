@@ -86,7 +86,7 @@ class Recurring {
 
 namespace detail {
 
-/// The same recurrences with messages in bytes.
+/// Encodes the messages of the recurrences.
 template <MessageEncodable T>
 std::vector<Recurrence> encoded(std::vector<orizuru::Recurrence<T>> recurrences,
                                 std::int64_t max_payload) {

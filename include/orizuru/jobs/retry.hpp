@@ -64,7 +64,7 @@ bool push_after(MessageGuard<T>& guard, std::chrono::milliseconds delay,
     return detail::put_off(guard, options, detail::due_after(delay));
 }
 
-/// The same at a time, which Redis' clock decides; at once for one that is past.
+/// Does the same at a time, which Redis' clock decides; at once for one that is past.
 template <class T>
 bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}) {
     return detail::put_off(guard, options, detail::due_at(time));
@@ -127,9 +127,10 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
                          {.reason = reason, .crashes = crashes});
 }
 
-/// The same for an exception, as in `catch (...) { retry(job, policy, std::current_exception());
-/// }`: its what() is the reason, the policy's `decide` is asked, DoNotRetry and Discard have their
-/// meaning. Throws std::invalid_argument for none.
+/// Does the same for an exception, as in
+/// `catch (...) { retry(job, policy, std::current_exception()); }`: its what() is the reason, the
+/// policy's `decide` is asked, DoNotRetry and Discard have their meaning. Throws
+/// std::invalid_argument for none.
 template <class T>
 Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy,
               const std::exception_ptr& error, int crashes = 0) {

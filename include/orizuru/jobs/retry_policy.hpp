@@ -54,9 +54,9 @@ struct RetryPolicy {
     std::function<RetryDecision(const std::exception_ptr& error, int attempt)> decide = {};
 };
 
-/// How long a job that has failed waits for its next try; none: it was tried often or long enough.
-/// Pure, so that it can be tested without a queue. `seed` spreads jobs that failed together: a hash
-/// of the job's id, say. Throws what the policy's backoff throws.
+/// Returns how long a job that has failed waits for its next try; none: it was tried often or long
+/// enough. Pure, so that it can be tested without a queue. `seed` spreads jobs that failed
+/// together: a hash of the job's id, say. Throws what the policy's backoff throws.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds>
 next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
          std::uint64_t seed) {

@@ -55,7 +55,7 @@ class ScheduledList {
     ScheduledList& operator=(ScheduledList&&) noexcept = default;
     ~ScheduledList() = default;
 
-    /// How many there are. Redis: ZCARD, O(1).
+    /// Returns how many there are. Redis: ZCARD, O(1).
     std::uint64_t size();
 
     /// Up to `count` entries, the first due first, from the one that `first` others precede. What

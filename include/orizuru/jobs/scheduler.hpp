@@ -50,7 +50,7 @@ void push_at(Producer<T>& producer, JobTime time, const T& message) {
     detail::schedule(producer, message, detail::due_at(time));
 }
 
-/// The same after a time from now; at once when it is not positive.
+/// Does the same after a time from now; at once when it is not positive.
 template <MessageEncodable T>
 void push_after(Producer<T>& producer, std::chrono::milliseconds delay, const T& message) {
     detail::schedule(producer, message, detail::due_after(delay));

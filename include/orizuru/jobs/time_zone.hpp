@@ -31,13 +31,13 @@ class TimeZone {
 
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
 
-    /// What the clocks of the zone show.
+    /// Returns what the clocks of the zone show.
     [[nodiscard]] std::chrono::local_seconds to_local(std::chrono::sys_seconds time) const {
         return m_rules.to_local(time);
     }
 
-    /// When the clocks of the zone show this: the first time when they do twice, and when they
-    /// skip it the moment in which they do.
+    /// Returns when the clocks of the zone show this: the first time when they do twice, and when
+    /// they skip it the moment in which they do.
     [[nodiscard]] std::chrono::sys_seconds to_sys(std::chrono::local_seconds time) const {
         return m_rules.to_sys(time);
     }

@@ -72,8 +72,8 @@ bool push_unique(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
     return detail::push_locked(producer, id, std::move(job), options, {"after", "0"});
 }
 
-/// The same for later, as push_after (scheduler.hpp). The lock is held while the job waits, and for
-/// its ttl from when it is due. O(log(n)) of the scheduled messages.
+/// Does the same for later, as push_after (scheduler.hpp). The lock is held while the job waits,
+/// and for its ttl from when it is due. O(log(n)) of the scheduled messages.
 template <MessageEncodable T>
 bool push_unique_after(Producer<Job<T>>& producer, std::string_view id,
                        std::chrono::milliseconds delay, Job<T> job,
@@ -81,7 +81,7 @@ bool push_unique_after(Producer<Job<T>>& producer, std::string_view id,
     return detail::push_locked(producer, id, std::move(job), options, detail::due_after(delay));
 }
 
-/// The same for a time, by Redis' clock.
+/// Does the same for a time, by Redis' clock.
 template <MessageEncodable T>
 bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime time, Job<T> job,
                     const UniqueOptions& options = {}) {

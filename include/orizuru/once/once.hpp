@@ -110,8 +110,8 @@ class Once {
     template <OnceEffect F>
     [[nodiscard]] OnceRun run(std::string_view id, F effect);
 
-    /// The same for a message, which it settles: acks it in the step that marks the id as done, or
-    /// when the id was done before. When the id is busy, or another process has claimed it
+    /// Does the same for a message, which it settles: acks it in the step that marks the id as
+    /// done, or when the id was done before. When the id is busy, or another process has claimed it
     /// meanwhile, schedules the message again after the lease; for that the queue needs a Scheduler
     /// (scheduler.hpp). No crash loses the message. When `effect` or the claim throws, it stays
     /// unsettled. Settling blocks and throws as every settlement (message_guard.hpp). When the

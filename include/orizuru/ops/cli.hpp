@@ -83,7 +83,7 @@ class Cli {
     /// this thread. Threads from before must have blocked them.
     int run(int argc, const char* const* argv) const;
 
-    /// The same without a process: `arguments` are those behind the program's name, and `stop`
+    /// Does the same without a process: `arguments` are those behind the program's name, and `stop`
     /// ends a command that goes on.
     int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
             const std::stop_token& stop = {}) const;

@@ -75,8 +75,8 @@ class Inspector {
     /// The registered consumers, by their ids. Redis: O(consumers).
     [[nodiscard]] std::vector<ConsumerState> consumers(const std::string& queue);
 
-    /// What workers have reported of the queue's jobs since ever; they do so every 5 s and when
-    /// they stop. Jobs that a plain consumer takes are not in it. Redis: HGETALL, O(1).
+    /// Returns what workers have reported of the queue's jobs since ever; they do so every 5 s and
+    /// when they stop. Jobs that a plain consumer takes are not in it. Redis: HGETALL, O(1).
     [[nodiscard]] QueueStatistics counts(const std::string& queue);
     /// Counts for many queues, as `states` does. Redis: a script for up to 100, in a Cluster for
     /// each.
@@ -143,8 +143,8 @@ class Inspector {
     std::uint64_t remove_if(const std::string& queue, Place place,
                             const std::function<bool(const PlacedMessage&)>& chosen,
                             std::uint64_t limit);
-    /// The same for run_now. Those of one step keep their order. Dead elements that are no entries
-    /// stay, and are not asked for.
+    /// Does the same for run_now. Those of one step keep their order. Dead elements that are no
+    /// entries stay, and are not asked for.
     std::uint64_t run_if(const std::string& queue, Place place,
                          const std::function<bool(const PlacedMessage&)>& chosen,
                          std::uint64_t limit);

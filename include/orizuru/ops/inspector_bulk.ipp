@@ -33,7 +33,7 @@ namespace detail {
 inline constexpr std::int64_t reach = 10'000;
 inline constexpr std::uint64_t most_changed = 100;
 
-/// What EVAL answers to a script with many arguments.
+/// Returns what EVAL answers to a script with many arguments.
 [[nodiscard]] inline Reply evaluate(Connection& connection, std::string_view script,
                                     const std::vector<std::string>& keys,
                                     const std::vector<std::string_view>& arguments) {

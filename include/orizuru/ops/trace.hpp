@@ -25,10 +25,10 @@ struct TraceContext {
     std::string tracestate = {};
 };
 
-/// Whether it is a traceparent of version 00: the ids of trace and span are lower-case hexadecimal
+/// True if it is a traceparent of version 00: the ids of trace and span are lower-case hexadecimal
 /// digits, and neither has only zeros.
 [[nodiscard]] bool is_traceparent(std::string_view text) noexcept;
-/// Whether it can be a tracestate: at most 512 printable ASCII characters.
+/// True if it can be a tracestate: at most 512 printable ASCII characters.
 [[nodiscard]] bool is_tracestate(std::string_view text) noexcept;
 
 /// Gives each job the trace that `current` returns, as its attributes `traceparent` and

@@ -85,10 +85,10 @@ class Inbox {
         return run_effects(id, [&f](pqxx::work& transaction) { f(transaction); });
     }
 
-    /// The same with `f(transaction, message)`, and then acks the message, unless it is busy: then
-    /// it goes to the back of its queue, in one step.
-    /// Blocks and throws besides as MessageGuard::ack. An ack that is false or fails does no harm:
-    /// the next delivery is `repeated`. When this throws before the ack, the guard is unsettled.
+    /// Does the same with `f(transaction, message)`, and then acks the message, unless it is busy:
+    /// then it goes to the back of its queue, in one step. Blocks and throws besides as
+    /// MessageGuard::ack. An ack that is false or fails does no harm: the next delivery is
+    /// `repeated`. When this throws before the ack, the guard is unsettled.
     template <class T, std::invocable<pqxx::work&, const T&> F>
     InboxOutcome process(MessageGuard<T>& guard, std::string_view id, F f) {
         const InboxOutcome outcome =

@@ -98,7 +98,7 @@ class Ledger {
         m_core.insert(transaction, {&job, 1}, options);
         return std::move(job.id);
     }
-    /// The same in a transaction of its own; returns when it is committed.
+    /// Does the same in a transaction of its own; returns when it is committed.
     std::string submit(T payload,
                        const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::StoredMessage job = make(std::move(payload));
@@ -106,7 +106,7 @@ class Ledger {
         return std::move(job.id);
     }
 
-    /// The same for many; returns their ids. PostgreSQL: an INSERT for each MiB of them,
+    /// Does the same for many; returns their ids. PostgreSQL: an INSERT for each MiB of them,
     /// hexadecimal digits counted. Throws as `submit`, EncodeError before anything is sent.
     template <RangeOf<T> R>
     std::vector<std::string>
@@ -116,7 +116,7 @@ class Ledger {
         m_core.insert(transaction, jobs, options);
         return detail::ids_of(std::move(jobs));
     }
-    /// The same in a transaction of its own: all or none.
+    /// Does the same in a transaction of its own: all or none.
     template <RangeOf<T> R>
     std::vector<std::string>
     submit_all(R&& payloads, const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
@@ -135,7 +135,7 @@ class Ledger {
         detail::check_text_id(id);
         return m_core.insert_new(transaction, make(std::move(payload), id), options);
     }
-    /// The same in a transaction of its own; returns when it is committed.
+    /// Does the same in a transaction of its own; returns when it is committed.
     bool submit_once(const std::string& id, T payload,
                      const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::check_text_id(id);
@@ -183,10 +183,10 @@ class Ledger {
         });
     }
 
-    /// The same with `f(transaction, payload)` or `f(transaction, payload, token)`, and then acks
-    /// the message; buries it when the ledger has no such job.
-    /// Blocks and throws besides as MessageGuard::ack. An ack that is false or fails does no harm:
-    /// the next delivery runs nothing. When this throws before the ack, the guard is unsettled.
+    /// Does the same with `f(transaction, payload)` or `f(transaction, payload, token)`, and then
+    /// acks the message; buries it when the ledger has no such job. Blocks and throws besides as
+    /// MessageGuard::ack. An ack that is false or fails does no harm: the next delivery runs
+    /// nothing. When this throws before the ack, the guard is unsettled.
     template <LedgerFunction<pqxx::work&, const T&> F>
     LedgerOutcome process(MessageGuard<Job<T>>& guard, F f);
 
@@ -217,7 +217,7 @@ class Ledger {
             });
     }
 
-    /// The same for the batch of a Worker's handler (worker/handle_batch.hpp): `claimed` has
+    /// Does the same for the batch of a Worker's handler (worker/handle_batch.hpp): `claimed` has
     /// pointers to the jobs that run now. Buries the messages that the ledger has no job for; the
     /// Worker acks the others behind it. Throws besides as MessageGuard::bury.
     template <std::invocable<pqxx::work&, std::span<const JobContext<T>* const>> F>
@@ -251,8 +251,8 @@ class Ledger {
                                                 const std::string& after = {}) {
         return m_core.list(state, most, after);
     }
-    /// How many of the queue's jobs are in which state. One statement, which reads those that it
-    /// counts.
+    /// Returns how many of the queue's jobs are in which state. One statement, which reads those
+    /// that it counts.
     [[nodiscard]] LedgerCounts count() { return m_core.count(); }
 
     /// Makes a pending or failed job dead; false when it is neither. One statement and one commit.
@@ -260,9 +260,9 @@ class Ledger {
         return m_core.give_up(id, reason);
     }
 
-    /// The same, also when it runs: what the run does is rolled back, and its outcome is `dead`;
-    /// see `run` for how it is told. False when it is completed or dead, also when it completes
-    /// before: waits for its COMMIT.
+    /// Does the same, also when it runs: what the run does is rolled back, and its outcome is
+    /// `dead`; see `run` for how it is told. False when it is completed or dead, also when it
+    /// completes before: waits for its COMMIT.
     bool cancel(std::string_view id, std::string_view reason) { return m_core.cancel(id, reason); }
 
     /// Makes a dead job pending, with at least so many attempts, 1 to 1,000,000; false when it is

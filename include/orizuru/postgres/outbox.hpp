@@ -72,17 +72,17 @@ class Outbox {
         return std::move(job.id);
     }
 
-    /// The same for a job with an id of your own choice. An id may be pushed again: an inbox takes
-    /// the two for one.
-    /// Throws besides std::invalid_argument, before all else, for an id that no inbox takes: one
-    ///     that has not 1 to 512 bytes of UTF-8, none of them null.
+    /// Does the same for a job with an id of your own choice. An id may be pushed again: an inbox
+    /// takes the two for one. Throws besides std::invalid_argument, before all else, for an id that
+    /// no inbox takes:
+    ///     one that has not 1 to 512 bytes of UTF-8, none of them null.
     void push(pqxx::transaction_base& transaction, const Job<T>& job) const {
         detail::OutboxRows::check_id(job.id);
         const detail::StoredMessage message = stored(job);
         m_rows.insert(transaction, {&message, 1});
     }
 
-    /// The same for many; returns their ids. They are sent in the order of the range,
+    /// Does the same for many; returns their ids. They are sent in the order of the range,
     /// unless in none.
     /// PostgreSQL: an INSERT for each MiB of them, hexadecimal digits counted, and in COMMIT as for
     ///     single ones.

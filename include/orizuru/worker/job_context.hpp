@@ -45,7 +45,7 @@ class JobHost {
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
     /// By Redis' clock, as far as it is known.
     [[nodiscard]] virtual JobTime now() const noexcept = 0;
-    /// When the job that is made now was taken: later than the one before it.
+    /// Returns when the job that is made now was taken: later than the one before it.
     [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
     virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
@@ -93,11 +93,11 @@ class JobRun {
     /// The number of this attempt, from 1. Crashes of workers since the last failed attempt are not
     /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_head.attempt; }
-    /// When this attempt was enqueued; if it was put off, when it was due.
+    /// Returns when this attempt was enqueued; if it was put off, when it was due.
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// Which of the queue's handlers it is for; empty: the one without a kind.
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
-    /// What travels beside the payload. For the thread that handles the job.
+    /// Returns what travels beside the payload. For the thread that handles the job.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
     /// Changes an attribute: for the rest of this run, and for the next try when this one fails; a
     /// message that the handler itself puts off has its own. For the thread that handles the job.
@@ -110,11 +110,11 @@ class JobRun {
         m_head.attributes = std::move(changed);
         m_attributes_changed = true;
     }
-    /// When the worker took the job from the queue.
+    /// Returns when the worker took the job from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point taken_at() const noexcept {
         return m_taken_at;
     }
-    /// When the handler began; before that, the same as taken_at().
+    /// Returns when the handler began; before that, the same as taken_at().
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
     /// Tells a handler that runs for long to end, when the worker shuts down or the handler's
@@ -274,7 +274,7 @@ class JobContext final : public JobRun {
     /// lease, even after the worker has ended, and the handler's return or exception does not
     /// affect it.
     [[nodiscard]] LockedGuard guard() { return {lock_guard(), m_guard}; }
-    /// The same; empty when another thread holds the guard for longer than `patience`.
+    /// Does the same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
         Lock lock = lock_guard_within(patience);
         return lock ? std::optional(LockedGuard(std::move(lock), m_guard)) : std::nullopt;

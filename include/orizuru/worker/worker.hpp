@@ -190,11 +190,11 @@ class Worker {
 
     /// The counts so far. Any thread, once all handlers are registered.
     [[nodiscard]] WorkerStatistics statistics() const;
-    /// The same for each queue, with the times of the jobs.
+    /// Does the same for each queue, with the times of the jobs.
     [[nodiscard]] std::vector<QueueStatistics> queue_statistics() const;
     /// The jobs that run now; empty outside `run`. Any thread.
     [[nodiscard]] std::vector<RunningJob> running() const;
-    /// How many threads there are for jobs; 0 before `run`. Any thread.
+    /// Returns how many threads there are for jobs; 0 before `run`. Any thread.
     [[nodiscard]] std::size_t threads() const;
 
   private:

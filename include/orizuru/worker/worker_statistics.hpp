@@ -33,7 +33,7 @@ struct Durations {
     std::chrono::microseconds sum{};
     std::array<std::uint64_t, buckets> counts{};
 
-    /// Of all buckets but the last.
+    /// Returns the bound of a bucket, but for the last one.
     [[nodiscard]] static constexpr std::chrono::milliseconds bound(std::size_t bucket) noexcept {
         return std::chrono::milliseconds(std::int64_t{1} << 2 * bucket);
     }

@@ -60,7 +60,7 @@ struct Identity {
             random_hex(16)};
 }
 
-/// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
+/// True if a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
 [[nodiscard]] inline bool is_id(std::string_view text) noexcept {
     constexpr std::size_t digits = 16;
     const auto last = text.rfind(':');

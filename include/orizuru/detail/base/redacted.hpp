@@ -12,7 +12,7 @@
 
 namespace orizuru::detail {
 
-/// Whether addresses may begin with it.
+/// True if addresses may begin with it.
 [[nodiscard]] [[gnu::cold]] inline bool is_scheme(std::string_view word) noexcept {
     constexpr std::string_view schemes[] = {"redis", "rediss", "valkey", "valkeys"};
     constexpr std::string_view topologies[] = {"", "+sentinel", "+cluster"};

@@ -57,7 +57,8 @@ void append_encoded(const T& message, std::string& out) {
     }
 }
 
-/// The same up to `max_payload`. Throws EncodeError or std::bad_alloc and leaves `out` as it was.
+/// Does the same up to `max_payload`. Throws EncodeError or std::bad_alloc and leaves `out` as it
+/// was.
 template <MessageEncodable T>
 void encode(const T& message, std::string& out, std::int64_t max_payload) {
     const std::size_t before = out.size();

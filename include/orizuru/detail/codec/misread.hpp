@@ -41,7 +41,7 @@ template <class T>
     return true;
 }
 
-/// What follows the reason when someone seems to have pushed text as it is.
+/// Returns what follows the reason when someone seems to have pushed text as it is.
 [[nodiscard]] [[gnu::cold]] inline std::string_view hint_for(std::string_view payload) noexcept {
     return !payload.empty() && is_plain_text(payload) ? "; is this plain text? See orizuru::Raw"
                                                       : "";

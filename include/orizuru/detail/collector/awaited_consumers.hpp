@@ -48,7 +48,7 @@ class AwaitedConsumers {
         m_next = TimePoint::max();
     }
 
-    /// When to ask again; the end of time if there are none.
+    /// Returns when to ask again; the end of time if there are none.
     [[nodiscard]] TimePoint next() const noexcept { return m_next; }
 
   private:

@@ -98,7 +98,7 @@ class PassTurns {
 
     explicit PassTurns(std::string key) : m_turn{std::move(key), 2 * longest_interval} {}
 
-    /// Whether it is this collector's turn; then call done() or give_back(). Throws as FleetTurn.
+    /// True if it is this collector's turn; then call done() or give_back(). Throws as FleetTurn.
     [[nodiscard]] bool take(Connection& connection, std::chrono::milliseconds interval) {
         const TimePoint now = Clock::now();
         if (now < m_rests_until) {
@@ -142,12 +142,12 @@ class PassTurns {
         m_next = deadline_in(std::min(time, apart(interval)) + spread(interval));
     }
 
-    /// When to ask next, after take() or put_off().
+    /// Returns when to ask next, after take() or put_off().
     [[nodiscard]] TimePoint next() const noexcept { return m_next; }
 
   private:
-    /// How long ago the last turn must be. A collector that stands back asks after an interval,
-    /// when all others have asked.
+    /// Returns how long ago the last turn must be. A collector that stands back asks after an
+    /// interval, when all others have asked.
     [[nodiscard]] std::chrono::milliseconds apart(std::chrono::milliseconds interval) const {
         return m_stands_back ? interval + interval / 10 : interval - interval / 10;
     }

@@ -57,7 +57,7 @@ class Passes {
         }
         return collected;
     }
-    /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
+    /// Does what `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval) {
         m_interval = std::min(interval, PassTurns::longest_interval);
         try {

@@ -29,7 +29,7 @@ class SuspectTakers {
   public:
     enum class Found { nobody_lives, none, some };
 
-    /// Of those registered, all but the unheard.
+    /// Notes that of those registered all but the unheard are alive.
     void heard(const std::vector<std::string>& registered,
                const std::vector<std::string>& unheard) {
         const std::set<std::string> silent(unheard.begin(), unheard.end());

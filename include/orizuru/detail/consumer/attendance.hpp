@@ -35,7 +35,7 @@ class Attendance {
     void request() noexcept {
         m_attention = attends() ? Attention::requested_again : Attention::requested;
     }
-    /// The same, at once.
+    /// Does the same, at once.
     [[nodiscard]] Wakes ask() noexcept {
         request();
         return Wakes::watchers;

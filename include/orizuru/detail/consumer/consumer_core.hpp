@@ -59,7 +59,7 @@ class ConsumerCore {
     /// throws std::bad_alloc; the message comes first again. The third time in a row, it counts as
     /// one that cannot be decoded.
     bool next(const std::stop_token& token, Timeout& timeout, Decode decode);
-    /// The same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
+    /// Does the same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
     ORIZURU_INLINE bool poll(const std::stop_token& token, Awaited* awaited, Decode decode,
                              StandIn stand_in);
 
@@ -68,8 +68,9 @@ class ConsumerCore {
     /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
     /// for capacity that varies. Call it on the thread of `next`. Throws std::invalid_argument.
     void limit(int most);
-    /// How many messages `next` hands out without asking Redis: the rest of a batch (prefetch over
-    /// 1), and a message that there was no memory to decode. Call it on the thread of `next`.
+    /// Returns how many messages `next` hands out without asking Redis: the rest of a batch
+    /// (prefetch over 1), and a message that there was no memory to decode. Call it on the thread
+    /// of `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept;
     void stop() noexcept;
     [[nodiscard]] bool stopped() const noexcept;

@@ -49,8 +49,9 @@ class Fetcher {
     /// For a thread that polls several consumers, in place of `next`: returns the next message, or
     /// asks Redis for one and sets `awaited`. Waits for a fetch only, at most 10 ms or to a stop.
     inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
-    /// The same in place of `next` without a time: asks Redis once. A waiter that large messages
-    /// should come by is connected in steps, one for each call; the link brings them meanwhile.
+    /// Does the same in place of `next` without a time: asks Redis once. A waiter that large
+    /// messages should come by is connected in steps, one for each call; the link brings them
+    /// meanwhile.
     inline DeliveryPtr look(const std::stop_token& token);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
@@ -80,7 +81,7 @@ class Fetcher {
     /// From now on at most about 1 MiB of messages is on its way on the link, or one message: other
     /// queues' settlements wait behind them. Earlier fetches tell the size. For `next`'s thread.
     void share_link() noexcept { m_shares_link = true; }
-    /// How many messages `next` hands out without asking Redis; for the thread in `next`.
+    /// Returns how many messages `next` hands out without asking Redis; for the thread in `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
     /// Ends every wait of the thread in `next`, which then checks everything again.
     [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
@@ -195,7 +196,7 @@ class Fetcher {
     [[nodiscard]] bool by_waiter() const noexcept {
         return are_large() && m_waiter.may_look() && !m_lane.mirror().last_refused();
     }
-    /// How many messages the next request on the link may fetch.
+    /// Returns how many messages the next request on the link may fetch.
     [[nodiscard]] int admitted() const noexcept {
         if (!m_shares_link) {
             return m_most;

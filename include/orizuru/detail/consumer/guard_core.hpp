@@ -58,7 +58,7 @@ class GuardCore {
     bool bury(std::string_view reason);
     [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
     bool settle(const Script& script, std::vector<std::string> keys, std::vector<std::string> args);
-    /// The same for one that comes again: it keeps its recoveries.
+    /// Does the same for one that comes again: it keeps its recoveries.
     bool put_off(const Script& script, std::vector<std::string> keys,
                  std::vector<std::string> args);
     /// It was blamed for the death of a consumer, and is handled apart. While it is unsettled.

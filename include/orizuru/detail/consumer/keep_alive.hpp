@@ -22,7 +22,7 @@ class KeepAlive {
         }
     }
     void drop(std::size_t count) noexcept { m_count -= count; }
-    /// Nothing is in use any more, and the object is still kept alive.
+    /// True if nothing is in use any more, and the object is still kept alive.
     [[nodiscard]] bool has_ended() const noexcept { return m_count == 0 && m_alive; }
     /// Returns a pointer that may be the last to the object: it must outlive the lock.
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {

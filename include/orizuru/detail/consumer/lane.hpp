@@ -81,7 +81,7 @@ class Lane final : private LinkMember {
             throw_forked();
         }
     }
-    /// How many recoveries have ended.
+    /// Returns how many recoveries have ended.
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
         return m_recoveries.load(std::memory_order_relaxed);
     }
@@ -121,7 +121,8 @@ class Lane final : private LinkMember {
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
     /// While the result exists, acks are sent at each chance instead of with the next fetch.
     [[nodiscard]] auto hurry_acks() noexcept { return m_attendance.hurrying(); }
-    /// When a hold ends, of this lane or of the link, during which it sends nothing, or `until`.
+    /// Returns when a hold ends, of this lane or of the link, during which it sends nothing, or
+    /// `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
         return m_link->hold_bound(m_hold.bound(until, now), now);
     }
@@ -205,7 +206,7 @@ class Lane final : private LinkMember {
     /// before the next request for attention.
     [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
     void request_attention() noexcept { m_attendance.request(); }
-    /// The same, and wakes the heartbeat.
+    /// Does the same, and wakes the heartbeat.
     void ask_attention() noexcept { wake(m_attendance.ask()); }
     /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
     /// Then signals the Watches.

@@ -65,7 +65,7 @@ class Link {
     /// share a mutex.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
                        const std::shared_ptr<std::mutex>& shared = nullptr);
-    /// The same with a shared mutex, but not connected yet.
+    /// Does the same with a shared mutex, but not connected yet.
     [[gnu::cold]] Link(Endpoint endpoint, std::shared_ptr<std::mutex> shared)
         : m_mutex(std::move(shared)),
           m_among_others(true),
@@ -108,7 +108,7 @@ class Link {
     [[nodiscard]] bool in_outage() const noexcept { return m_in_outage; }
     /// True when a request can be sent now.
     [[nodiscard]] bool ready() const noexcept { return connected() && m_hold.over(); }
-    /// When a hold of all members ends, or `until`.
+    /// Returns when a hold of all members ends, or `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
         return m_hold.bound(until, now);
     }

@@ -44,9 +44,9 @@ class OwedReplies {
     }
 
     [[nodiscard]] bool empty() const noexcept { return m_owed.empty(); }
-    /// When the request of the oldest one was sent. There must be one.
+    /// Returns when the request of the oldest one was sent. There must be one.
     [[nodiscard]] TimePoint oldest() const noexcept { return m_owed.front().sent; }
-    /// How many are owed to requests of this purpose: to this member's, or to all.
+    /// Returns how many are owed to requests of this purpose: to this member's, or to all.
     [[nodiscard]] std::size_t count(Purpose purpose, const LinkMember* member = nullptr) const {
         return static_cast<std::size_t>(
             std::count_if(m_owed.begin(), m_owed.end(), [&](const Owed& owed) {

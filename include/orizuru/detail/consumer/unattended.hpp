@@ -30,7 +30,7 @@ class Unattended {
     }
     [[nodiscard]] bool empty() const noexcept { return m_messages.empty(); }
 
-    /// How many deferred acks came too late since the last call.
+    /// Returns how many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
 
     void on_lost(const Fifo<DeliveryPtr>& messages) noexcept {

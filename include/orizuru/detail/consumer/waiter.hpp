@@ -78,7 +78,7 @@ class Waiter {
     }
     /// True when a reply is due to what was sent behind a BLMOVE that was ended.
     [[nodiscard]] bool marker_due() const noexcept { return connected() && m_unblocking.pending(); }
-    /// When to call `read` again; nothing if no reply is due.
+    /// Returns when to call `read` again; nothing if no reply is due.
     [[nodiscard]] std::optional<Awaited> awaited() const noexcept {
         const bool due = m_lane.mirror().blocked() || marker_due();
         return due ? std::optional(Awaited{m_stream->fd(), m_due, m_stream->greeting_events()})

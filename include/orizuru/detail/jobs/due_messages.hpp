@@ -85,9 +85,9 @@ class DueMessages {
     /// Makes one step. Returns when to make the next one, unless somebody schedules something
     /// earlier: at once while more is due.
     TimePoint look() { return look(m_poll); }
-    /// The same with another `poll`.
+    /// Does the same with another `poll`.
     TimePoint look(std::chrono::milliseconds poll);
-    /// Whether the last look has left messages for later.
+    /// True if the last look has left messages for later.
     [[nodiscard]] bool any_left() const noexcept { return m_any_left; }
 
   private:

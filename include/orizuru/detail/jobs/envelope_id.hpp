@@ -25,9 +25,9 @@ class EnvelopeStart {
   public:
     explicit EnvelopeStart(std::string_view bytes) : m_rest(bytes) {}
 
-    /// How many bytes are left to read.
+    /// Returns how many bytes are left to read.
     [[nodiscard]] std::size_t left() const noexcept { return m_rest.size(); }
-    /// Whether an array begins here; passes to its first element.
+    /// True if an array begins here; passes to its first element.
     [[nodiscard]] bool enter_array() {
         const unsigned kind = next();
         return (kind & 0xf0U) == 0x90 || (kind == 0xdc && number(2)) || (kind == 0xdd && number(4));
@@ -112,7 +112,7 @@ class EnvelopeStart {
     return id && !id->empty() && id->size() <= longest_job_id ? id : std::nullopt;
 }
 
-/// When the attempt was enqueued. None: it is no envelope, or has not begun with that.
+/// Returns when the attempt was enqueued. None: it is no envelope, or has not begun with that.
 [[nodiscard]] inline std::optional<JobTime> envelope_time(std::string_view start) {
     EnvelopeStart reader(start);
     if (!reader.enter_array() || !reader.pass_unsigned() || !reader.text() ||

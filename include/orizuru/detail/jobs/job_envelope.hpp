@@ -58,7 +58,7 @@ void check_attributes(const JobAttributes& attributes);
 void check_kind(std::string_view kind);
 void check_max_attempts(std::optional<int> max_attempts);
 
-/// How many fields the envelope has with these.
+/// Returns how many fields the envelope has with these.
 [[nodiscard]] std::uint32_t count_fields(const JobAttributes& attributes, std::string_view kind,
                                          std::optional<int> max_attempts,
                                          std::uint64_t ledger_attempt,
@@ -130,7 +130,7 @@ class EnvelopeReader {
         }
         return envelope.via.array;
     }
-    /// What has neither version nor id was not meant to be one.
+    /// Throws; what has neither version nor id was not meant to be an envelope.
     [[noreturn]] [[gnu::cold]] void refuse(const char* what) const {
         if (m_next <= 2) {
             refuse_as_job(joined({"it has ", what}));

@@ -15,7 +15,7 @@
 
 namespace orizuru::detail {
 
-/// Nothing when it is no job's envelope.
+/// Returns nothing when it is no job's envelope.
 [[nodiscard]] inline std::optional<Job<Raw>> job_in(std::string_view payload) {
     try {
         Scratch scratch;

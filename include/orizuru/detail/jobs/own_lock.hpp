@@ -29,7 +29,7 @@ struct UniqueFields {
     std::string_view unique_queue;
     std::size_t before_queue; ///< how many bytes of the envelope precede unique_queue
 };
-/// Nothing for what is no unique job.
+/// Returns nothing for what is no unique job.
 [[nodiscard]] inline std::optional<UniqueFields> unique_fields(std::string_view payload) {
     EnvelopeStart envelope(payload);
     if (!envelope.enter_array() || !envelope.pass_unsigned()) {
@@ -55,7 +55,7 @@ struct OwnLock {
     std::string key;
     std::string value;
 };
-/// Nothing for what is no unique job. `here`: the queue whose list it is in.
+/// Returns nothing for what is no unique job. `here`: the queue whose list it is in.
 [[nodiscard]] inline std::optional<OwnLock> own_lock(std::string_view payload, const Keys& here) {
     const auto fields = unique_fields(payload);
     if (!fields) {

@@ -56,7 +56,7 @@ bool ack_unique(GuardCore& guard, const JobLock& lock);
 bool extend_lock(Connection& connection, const Keys& here, const JobLock& lock,
                  std::chrono::milliseconds ttl);
 
-/// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
+/// True if a script has answered 1 and not 0; throws ProtocolError when it is neither.
 [[nodiscard]] bool is_yes(const Reply& reply);
 
 } // namespace orizuru::detail

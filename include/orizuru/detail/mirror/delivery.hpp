@@ -67,7 +67,7 @@ class DeferredAck {
     bool close() noexcept {
         return m_state.exchange(State::closed, std::memory_order_acquire) == State::given;
     }
-    /// The same, if no guard can be giving one at this moment.
+    /// Does the same, if no guard can be giving one at this moment.
     void forget() noexcept { m_state.store(State::closed, std::memory_order_relaxed); }
 
   private:

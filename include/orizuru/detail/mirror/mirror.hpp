@@ -73,7 +73,8 @@ class Mirror {
 
     [[nodiscard]] State state() const noexcept { return m_state; }
     [[nodiscard]] const Identity& identity() const noexcept { return m_self; }
-    /// How many recoveries have begun. A reply counts only in the incarnation of its request.
+    /// Returns how many recoveries have begun. A reply counts only in the incarnation of its
+    /// request.
     [[nodiscard]] std::uint64_t incarnation() const noexcept { return m_incarnation; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
     [[nodiscard]] std::chrono::milliseconds lease() const noexcept { return m_lease; }
@@ -91,7 +92,7 @@ class Mirror {
         return std::ranges::any_of(m_requests,
                                    [](const Request& request) { return request.fetch > 0; });
     }
-    /// How many fetches by script, and looks, have run.
+    /// Returns how many fetches by script, and looks, have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
     /// The last answered fetch was full: there are likely more messages.
     [[nodiscard]] bool more_to_fetch() const noexcept { return m_more_to_fetch; }
@@ -106,7 +107,7 @@ class Mirror {
 
     /// Asks for a settlement of a held message; `move` null = ack.
     void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
-    /// The same for an ack whose outcome no thread awaits.
+    /// Does the same for an ack whose outcome no thread awaits.
     void want_deferred(const DeliveryPtr& message) noexcept {
         message->deferred = true;
         want(message, nullptr);
@@ -123,7 +124,7 @@ class Mirror {
     /// Hands out the next message, or returns null.
     [[nodiscard]] DeliveryPtr hand_out();
     [[nodiscard]] bool has_ready() const noexcept { return ready() > 0; }
-    /// How many messages there are from the next one to the newest.
+    /// Returns how many messages there are from the next one to the newest.
     [[nodiscard]] std::size_t ready() const noexcept { return m_messages.size() - m_next; }
     /// Puts messages that were handed out but not processed back in front.
     void put_back(const Fifo<DeliveryPtr>& messages) noexcept;
@@ -138,7 +139,7 @@ class Mirror {
     }
     /// Takes over the acks given since the last call; returns how many.
     std::size_t take_acks() noexcept;
-    /// The same, and accepts no more.
+    /// Does the same, and accepts no more.
     std::size_t close_acks() noexcept;
 
     // Requests: each appends one command to `out`. If one runs out of memory, it throws and leaves

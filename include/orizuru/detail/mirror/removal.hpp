@@ -41,10 +41,10 @@ class Removal {
         m_staying_bytes += bytes;
     }
 
-    /// How many are removed from the oldest on.
+    /// Returns how many are removed from the oldest on.
     [[nodiscard]] std::size_t oldest() const noexcept { return m_oldest; }
 
-    /// How many arguments SETTLE gets for the others.
+    /// Returns how many arguments SETTLE gets for the others.
     [[nodiscard]] std::size_t arguments() const noexcept {
         return rewrites() ? 2 * m_runs.size() : m_behind;
     }

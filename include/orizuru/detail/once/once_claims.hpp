@@ -168,7 +168,7 @@ inline bool OnceClaims::release(const OnceToken& token) {
     return change(release_claim_script(), token);
 }
 
-/// What fails here follows a failure that the caller is told.
+/// Swallows what fails: it follows a failure that the caller is told.
 template <class Action>
 void attempt(Action action) noexcept {
     try {
@@ -227,7 +227,7 @@ inline OnceRun OnceClaims::run(std::string_view id, const OnceCall& effect,
     return {.outcome = done ? OnceOutcome::ran : OnceOutcome::lost, .result = std::move(result)};
 }
 
-/// Whether the id was marked as done and the message removed, in one step.
+/// Returns whether the id was marked as done and the message removed, in one step.
 inline bool OnceClaims::settle(const OnceMessage& message, const OnceToken& token,
                                const Result& result) {
     const std::string fence = std::to_string(token.fence);

@@ -16,8 +16,8 @@
 
 namespace orizuru::detail {
 
-/// How many bytes precede the missing name; nothing for a job that needs none, and for other
-/// payloads.
+/// Returns how many bytes precede the missing name; nothing for a job that needs none, and for
+/// other payloads.
 [[nodiscard]] inline std::optional<std::size_t> before_lock_queue(std::string_view payload) {
     const auto fields = unique_fields(payload);
     const bool lacks_it = fields && fields->unique_queue.empty();

@@ -15,7 +15,7 @@
 
 namespace orizuru::detail {
 
-/// Whether a key can end so, behind its queue's part.
+/// True if a key can end so, behind its queue's part.
 [[nodiscard]] inline bool ends_a_key(std::string_view text) {
     static constexpr std::array<std::string_view, 19> words{
         "consumers", "unack",      "dead",      "recoveries",    "collected",
@@ -30,7 +30,7 @@ namespace orizuru::detail {
                                [&](std::string_view word) { return text.starts_with(word); });
 }
 
-/// Nothing for a key that is none of a queue's.
+/// Returns nothing for a key that is none of a queue's.
 [[nodiscard]] inline std::optional<std::string> queue_of_key(std::string_view key) {
     constexpr std::string_view beginning = "orizuru:{";
     const auto close = key.find("}:");

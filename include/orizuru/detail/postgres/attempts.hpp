@@ -95,8 +95,8 @@ auto attempt(Pool& pool, Transact transact) {
     }
 }
 
-/// The same for a transaction in which all statements are the library's own: throws DatabaseError
-/// for what pqxx says of them.
+/// Does the same for a transaction in which all statements are the library's own: throws
+/// DatabaseError for what pqxx says of them.
 template <class Transact>
 auto attempt_own(Pool& pool, Transact transact) {
     try {

@@ -70,7 +70,7 @@ class Client {
         };
         return is_on("default_transaction_read_only") || is_on("in_hot_standby");
     }
-    /// Whether nothing is to be read. When no statement runs, the server only sends something to
+    /// True if nothing is to be read. When no statement runs, the server only sends something to
     /// end the session.
     [[nodiscard]] bool is_silent() {
         pollfd socket{(*this)->sock(), POLLIN, 0};

@@ -63,7 +63,7 @@ ORIZURU_INLINE bool is_conninfo_uri(std::string_view conninfo) {
     return conninfo.starts_with("postgresql://") || conninfo.starts_with("postgres://");
 }
 
-/// Whether a host of the list has an '@' behind its first character; one that begins with '@' is an
+/// True if a host of the list has an '@' behind its first character; one that begins with '@' is an
 /// abstract socket.
 ORIZURU_INLINE bool has_inner_at(std::string_view hosts) {
     for (std::size_t at = hosts.find('@'); at != std::string_view::npos;

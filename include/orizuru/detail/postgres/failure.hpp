@@ -69,7 +69,7 @@ enum class Failure {
     }
 }
 
-/// The same where there is no connection yet.
+/// Does the same where there is no connection yet.
 [[nodiscard]] inline Failure failure_to_connect() {
     try {
         throw;

@@ -64,7 +64,7 @@ class InboxMarks {
                                                       std::vector<std::size_t>& fresh) const;
     [[nodiscard]] InboxResult run_one(std::span<const std::string> ids, std::size_t position,
                                       const BatchEffects& f);
-    /// Whether the mark's transaction still runs and can be committed: after a statement that
+    /// True if the mark's transaction still runs and can be committed: after a statement that
     /// failed COMMIT rolls back, and pqxx does not report that.
     [[nodiscard]] static bool is_unbroken(pqxx::work& transaction, const std::string& marked);
 

@@ -172,7 +172,7 @@ inline void check_tables(pqxx::transaction_base& transaction, const Database& da
     need([&](const Right& right) { return right.use == use; });
 }
 
-/// The same for one who starts, which does not wait for the server: throws DatabaseError.
+/// Does the same for one who starts, which does not wait for the server: throws DatabaseError.
 inline void check_tables(Pool& pool, TableUse use) {
     try {
         auto client = pool.take();

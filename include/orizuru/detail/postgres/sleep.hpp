@@ -66,7 +66,7 @@ class Sleep {
     /// The caller has lost its session, and what it has said.
     void forget() noexcept { m_awake_until = {}; }
 
-    /// Whether the one that wrote last has died awake, asleep, or before it fell asleep; of the
+    /// True if the one that wrote last has died awake, asleep, or before it fell asleep; of the
     /// last the second call tells. To be asked once a second by those that sleep.
     /// Throws pqxx::broken_connection when the server can only be read: another one has the commits
     /// that would wake the caller.

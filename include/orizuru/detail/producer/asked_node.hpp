@@ -59,7 +59,7 @@ class AskedNode {
         }
     }
     void close() noexcept { m_stream.reset(); }
-    /// The same when the producer's own connection has been made at another time.
+    /// Does the same when the producer's own connection has been made at another time.
     void close_unless(TimePoint connected_at) noexcept {
         if (std::exchange(m_beside, connected_at) != connected_at) {
             close();

@@ -57,27 +57,27 @@ class PushBacklog {
 
     /// Takes the next message of `payload`. Not when full().
     void add(PayloadSource payload) { filling().add(payload); }
-    /// Whether the chunk being filled is full.
+    /// True if the chunk being filled is full.
     [[nodiscard]] bool full() const noexcept { return filling().full(m_most); }
     [[nodiscard]] bool filled() const noexcept { return !filling().empty(); }
 
     /// The number of the chunk being filled; the next chunk's is greater by one.
     [[nodiscard]] std::uint64_t number() const noexcept { return m_number; }
-    /// Whether Redis has confirmed all messages of the chunks up to this number.
+    /// True if Redis has confirmed all messages of the chunks up to this number.
     [[nodiscard]] bool confirmed(std::uint64_t number) const noexcept;
 
-    /// How many messages Redis has not confirmed.
+    /// Returns how many messages Redis has not confirmed.
     [[nodiscard]] std::size_t size() const noexcept;
     /// The queue's length as Redis last reported it.
     [[nodiscard]] std::uint64_t length() const noexcept { return m_length; }
 
-    /// Whether two chunks are unconfirmed already.
+    /// True if two chunks are unconfirmed already.
     [[nodiscard]] bool blocked() const noexcept { return m_unconfirmed == PushPipeline::most; }
-    /// Whether chunks wait to be sent.
+    /// True if chunks wait to be sent.
     [[nodiscard]] bool waiting() const noexcept {
         return m_unconfirmed > m_refused + m_pipeline.in_flight();
     }
-    /// When the buffer's thread retries after a failure; long past when all is well.
+    /// Returns when the buffer's thread retries after a failure; long past when all is well.
     [[nodiscard]] TimePoint retry_at() const noexcept { return m_retry_at; }
     [[nodiscard]] bool failed() const noexcept { return m_retry_at != TimePoint(); }
 

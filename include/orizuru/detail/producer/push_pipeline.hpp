@@ -101,9 +101,9 @@ class PushPipeline {
         }
     }
 
-    /// How many replies Redis owes.
+    /// Returns how many replies Redis owes.
     [[nodiscard]] std::size_t in_flight() const noexcept { return m_count; }
-    /// Whether everything has gone to the socket.
+    /// True if everything has gone to the socket.
     [[nodiscard]] bool sent() const noexcept {
         return m_count == 0 || m_flights[m_count - 1].sent();
     }
@@ -161,12 +161,12 @@ class PushPipeline {
     [[nodiscard]] int fd() const noexcept { return stream().fd(); }
     [[nodiscard]] short events() const noexcept { return sent() ? POLLIN : POLLIN | POLLOUT; }
     [[nodiscard]] TimePoint deadline() const noexcept { return m_flights[0].deadline; }
-    /// When the replies to what is sent now must have come.
+    /// Returns when the replies to what is sent now must have come.
     [[nodiscard]] TimePoint reply_due() const {
         return deadline_in(endpoint().command_timeout() + m_wait.time());
     }
 
-    /// Whether `start` would find a connection.
+    /// True if `start` would find a connection.
     [[nodiscard]] bool connected() const { return m_line.connected(); }
     /// Adopts a connection made elsewhere, while nothing is in flight.
     void adopt(std::unique_ptr<Stream> stream) noexcept { m_line.adopt(std::move(stream)); }

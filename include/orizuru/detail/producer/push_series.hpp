@@ -64,7 +64,7 @@ class PushSeries {
         }
     }
 
-    /// How many messages are certainly in the queue, from the first without a gap.
+    /// Returns how many messages are certainly in the queue, from the first without a gap.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
     /// The queue's length after the last of them; nothing if there was none.
     [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return m_length; }

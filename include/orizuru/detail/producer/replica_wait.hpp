@@ -35,11 +35,11 @@ class ReplicaWait {
     [[nodiscard]] bool wanted() const noexcept { return !m_command.empty(); }
     /// Empty for none.
     [[nodiscard]] std::string_view command() const noexcept { return m_command; }
-    /// How long it takes at most.
+    /// Returns how long it takes at most.
     [[nodiscard]] std::chrono::milliseconds time() const noexcept {
         return wanted() ? m_replicas.within : std::chrono::milliseconds(0);
     }
-    /// Whether the push was refused, or the reply to WAIT tells of enough.
+    /// True if the push was refused, or the reply to WAIT tells of enough.
     [[nodiscard]] bool enough(const Reply& pushed, const Reply& waited) const noexcept {
         return pushed.is(Reply::Type::error) || is_count(waited, m_replicas.count);
     }

@@ -103,7 +103,7 @@ class BusyPoll {
     explicit BusyPoll(int cpus) noexcept : m_useful(cpus > 1) {}
 
     [[nodiscard]] bool useful() const noexcept { return m_useful; }
-    /// How long the next wait may poll.
+    /// Returns how long the next wait may poll.
     [[nodiscard]] Duration budget() const noexcept { return m_budget; }
 
     /// The wait polled for `time`, with or without an answer.

@@ -17,7 +17,7 @@ class Cutoff {
     /// Throws std::system_error without a free descriptor.
     Cutoff() : m_wake(std::make_shared<const Wake>()) {}
 
-    /// The same address, for connections that signal() ends.
+    /// Returns the address for connections that signal() ends.
     [[nodiscard]] Endpoint guard(Endpoint endpoint) const {
         EndpointParts::of(endpoint).cutoff = m_wake;
         return endpoint;

@@ -14,7 +14,7 @@
 
 namespace orizuru::detail {
 
-/// When the connection's stream was made; if it was lost, when that one was made.
+/// Returns when the connection's stream was made; if it was lost, when that one was made.
 [[nodiscard]] TimePoint connected_at(Connection& connection);
 
 /// Connects again if the stream was lost.
@@ -24,7 +24,7 @@ void ensure_connected(Connection& connection);
 Reply exchange(Connection& connection, std::string_view about, std::string_view name,
                std::string_view bytes);
 
-/// The same for a command that `write` appends to the output.
+/// Does the same for a command that `write` appends to the output.
 template <std::invocable<std::string&> Write>
 Reply exchange(Connection& connection, std::string_view about, std::string_view name, Write write) {
     std::string bytes;
@@ -35,7 +35,7 @@ Reply exchange(Connection& connection, std::string_view about, std::string_view 
 /// Drops the stream and throws ProtocolError: `name` cannot have such a reply.
 [[noreturn]] void refuse(Connection& connection, std::string_view name);
 
-/// The same unless `reply` has this type.
+/// Does the same unless `reply` has this type.
 void require(Connection& connection, const Reply& reply, Reply::Type type, std::string_view name);
 
 } // namespace orizuru::detail

@@ -63,7 +63,7 @@ class HostAddresses {
         m_left.pop_front();
         return m_taken;
     }
-    /// When to go on to the next address; only where one is left.
+    /// Returns when to go on to the next address; only where one is left.
     [[nodiscard]] std::optional<TimePoint> until() const noexcept {
         return m_left.empty() ? std::nullopt : std::optional(m_until);
     }
@@ -72,7 +72,7 @@ class HostAddresses {
         m_failures += joined({m_failures.empty() ? "" : "; ", m_several ? m_taken : "",
                               m_several ? ": " : "", reason});
     }
-    /// What `failed` was told, with the address where there are several.
+    /// Returns what `failed` was told, with the address where there are several.
     [[nodiscard]] const std::string& failures() const noexcept { return m_failures; }
 
   private:

@@ -42,8 +42,8 @@ class KeptStream {
     [[nodiscard]] static KeptStream& of(Connection& connection);
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
-    /// When the current stream was made; if there is none, when the last one was made. Another one
-    /// may lead to another server.
+    /// Returns when the current stream was made; if there is none, when the last one was made.
+    /// Another one may lead to another server.
     [[nodiscard]] TimePoint connected_at() const noexcept { return m_now.made_at; }
     /// True if the next command finds a stream.
     [[nodiscard]] bool connected() const { return m_now.stream && !m_now.stream->disturbed(); }

@@ -49,7 +49,7 @@ inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
     return error.text.starts_with("NOPERM ") || error.text.starts_with("ERR ");
 }
 
-/// Whether another node has this key, or none has, though the node may serve other keys.
+/// True if another node has this key, or none has, though the node may serve other keys.
 [[nodiscard]] [[gnu::cold]] inline bool is_astray(std::string_view error) noexcept {
     return error.starts_with("MOVED ") || error.starts_with("CLUSTERDOWN Hash slot");
 }
@@ -81,20 +81,20 @@ inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
     return remedy_for(error.code(), error.what());
 }
 
-/// Whether the error of a command that is to wait is about the whole server, not about one key.
+/// True if the error of a command that is to wait is about the whole server, not about one key.
 [[nodiscard]] [[gnu::cold]] inline bool holds_all(std::string_view error) noexcept {
     const std::string_view code = error.substr(0, error.find(' '));
     return code == "LOADING" || code == "BUSY" || code == "CLUSTERDOWN" || code == "MISCONF" ||
            code == "NOREPLICAS";
 }
 
-/// Whether Redis may serve the same command later, here or elsewhere, without a person's help.
+/// True if Redis may serve the same command later, here or elsewhere, without a person's help.
 [[nodiscard]] [[gnu::cold]] inline bool is_for_now(const ReplyError& error) noexcept {
     const Remedy meaning = remedy_for(error);
     return meaning == Remedy::back_off || meaning == Remedy::reconnect;
 }
 
-/// Whether a new connection to the same address may lead to another server, which can serve.
+/// True if a new connection to the same address may lead to another server, which can serve.
 [[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
     return reply.is(Reply::Type::error) && remedy_for(reply) == Remedy::reconnect;
 }

@@ -33,7 +33,7 @@ class SecureChannel {
     virtual std::size_t send(std::string_view bytes) = 0;
     /// Reads into the buffer; returns how many bytes. After 0 the socket tells of all that comes.
     virtual std::size_t receive(char* buffer, std::size_t size) = 0;
-    /// What `receive` would meet now.
+    /// Returns what `receive` would meet now.
     [[nodiscard]] virtual Arrived arrived() noexcept = 0;
 };
 

@@ -75,7 +75,8 @@ class Stream {
     [[nodiscard]] short greeting_events() const noexcept;
     /// By when to call `greet` again, though the socket is not ready: another address may be tried.
     [[nodiscard]] TimePoint greeting_due() const noexcept;
-    /// How long `greet` may take. Of several servers, one that hangs leaves time to ask another.
+    /// Returns how long `greet` may take. Of several servers, one that hangs leaves time to ask
+    /// another.
     [[nodiscard]] [[gnu::cold]] static Clock::duration patience(const Endpoint& endpoint);
     /// Throws as `make` does when the time is over.
     [[noreturn]] [[gnu::cold]] void fail_late() const;
@@ -103,7 +104,7 @@ class Stream {
         }
     }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
-    /// Whether Redis may have seen any of the output.
+    /// Returns whether Redis may have seen any of the output.
     [[nodiscard]] ConnectionError::Outcome outcome() const noexcept {
         const bool unseen = !flushed() && m_sent == 0;
         return unseen ? ConnectionError::Outcome::not_run : ConnectionError::Outcome::in_doubt;
@@ -141,7 +142,7 @@ class Stream {
 
     /// Sends all and waits for one reply. Nothing at the deadline, and when `wake` is signalled.
     std::optional<Reply> wait_for_reply(TimePoint deadline, const Wake* wake);
-    /// The same, but throws ConnectionError at the deadline, GivenUp when `wake` is signalled.
+    /// Does the same, but throws ConnectionError at the deadline, GivenUp when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
 
     /// True when the peer has closed the connection, or has sent data that no command asked for.
@@ -209,7 +210,7 @@ class Stream {
         }
         throw ConnectionError(joined({m_address, ": ", reason}));
     }
-    /// What may be wrong when the connection ends before the first reply.
+    /// Returns what may be wrong when the connection ends before the first reply.
     [[nodiscard]] [[gnu::cold]] std::string_view hint() const noexcept {
         const bool plain_tcp = !m_channel && !m_server.host.empty();
         return plain_tcp && !m_greeting.empty()

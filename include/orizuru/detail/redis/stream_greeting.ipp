@@ -8,7 +8,7 @@
 
 namespace orizuru::detail {
 
-/// How long one server may take, so that each of several has its time.
+/// Returns how long one server may take, so that each of several has its time.
 inline Clock::duration Stream::patience(const Endpoint& endpoint) {
     const NodeList* const nodes = EndpointParts::of(endpoint).nodes.get();
     if (nodes == nullptr) {

@@ -53,7 +53,7 @@ class Dispatcher {
     /// Each thread passes a pointer of its own to the tasks that it shares, null at first; and a
     /// time that was now, which is reset when there may have been a wait.
     std::shared_ptr<Task> next(std::shared_ptr<FetchedTasks>& shared, TimePoint& now);
-    /// The same without a wait; null when there is none at hand.
+    /// Does the same without a wait; null when there is none at hand.
     [[nodiscard]] std::shared_ptr<Task>
     next_at_hand(const std::shared_ptr<FetchedTasks>& shared) const noexcept {
         return shared && !stopped() ? shared->take() : nullptr;

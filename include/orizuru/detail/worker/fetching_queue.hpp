@@ -99,7 +99,7 @@ class FetchingQueue : public ServedQueue {
         const auto open = consumer();
         return open ? open->id() : std::string();
     }
-    /// How many jobs were fetched and not taken yet.
+    /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept {
         return m_consumer ? m_consumer->in_hand() : 0;
     }
@@ -137,7 +137,7 @@ class FetchingQueue : public ServedQueue {
     [[nodiscard]] TimePoint take_time() noexcept override {
         return m_taken_at += Clock::duration(1);
     }
-    /// The same until `open`, and lets go of the links.
+    /// Does the same until `open`, and lets go of the links.
     void close() noexcept {
         disconnect();
         m_links.reset();
@@ -205,7 +205,7 @@ class FetchingQueue : public ServedQueue {
         return m_consumer;
     }
 
-    /// How many jobs this number of free threads can begin at once.
+    /// Returns how many jobs this number of free threads can begin at once.
     [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept {
         return std::min(threads, places());
     }

@@ -64,7 +64,7 @@ class HandlerCall {
         }
     }
 
-    /// Whether what it threw says no more than that the worker shuts down.
+    /// True if what it threw says no more than that the worker shuts down.
     [[nodiscard]] static bool interrupted(const JobRun& job, const ThrownFailure& thrown) {
         return thrown.action == RetryDecision::Action::by_policy && !thrown.last &&
                job.m_stage != JobRun::Stage::out_of_time &&

@@ -55,8 +55,8 @@ class JobQueries {
         return extended;
     }
 
-    /// How often the job was blamed for the death of a worker. Redis: HGET, O(1); one more where it
-    /// was.
+    /// Returns how often the job was blamed for the death of a worker. Redis: HGET, O(1); one more
+    /// where it was.
     [[nodiscard]] JobRecoveries recoveries(const Keys& keys, std::string_view job_id) {
         JobRecoveries recoveries;
         in_turn(keys, [&](Connection& connection) {

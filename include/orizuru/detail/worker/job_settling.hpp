@@ -48,10 +48,10 @@ class JobSettling {
     void end(const Handling& handling) noexcept;
     /// Replaces both when no handler can get the job now: the attempt has failed.
     void fail_undecoded(std::string_view why) noexcept;
-    /// When to repeat the settlement that Redis refused or that ran out of memory; empty when there
-    /// is none to repeat.
+    /// Returns when to repeat the settlement that Redis refused or that ran out of memory; empty
+    /// when there is none to repeat.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
-    /// Whether a success was settled without waiting for Redis.
+    /// True if a success was settled without waiting for Redis.
     [[nodiscard]] bool settled_at_once() const noexcept {
         return m_step == &JobSettling::succeed && !m_retry_at && m_job.m_head.unique_id.empty() &&
                m_queue.options().ack == AckMode::deferred;

@@ -249,7 +249,7 @@ ORIZURU_INLINE void JobSettling::tell_discarded(std::string_view reason,
                              .payload = payload});
 }
 
-/// Of a job that was acked before its handler; empty when that has moved the guard away.
+/// Returns that of a job acked before its handler; empty if that has moved the guard away.
 ORIZURU_INLINE std::string_view JobSettling::acked_payload() const {
     const auto lock = m_job.lock_guard();
     return m_job.m_core->moved_from() ? std::string_view() : m_job.m_core->payload();

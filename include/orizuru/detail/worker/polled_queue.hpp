@@ -27,7 +27,7 @@ class PolledQueue {
 
     /// Returns the next task if there is one. `free` is the number of free threads.
     std::shared_ptr<Task> look(const std::stop_token& token, int free);
-    /// The same, and from now on waits for one in Redis.
+    /// Does the same, and from now on waits for one in Redis.
     std::shared_ptr<Task> wait(const std::stop_token& token, int free) {
         if (!m_waiting && m_gate.open()) {
             m_waiting = m_due = true;

@@ -45,7 +45,7 @@ class QueueGate {
     /// Returns `first`, which was taken, and a few of the tasks that were fetched with it; null,
     /// with `first` untouched, when it came alone.
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
-    /// How many jobs were fetched and not taken yet.
+    /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
     /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
     void requeue() noexcept { m_queue.requeue_fetched(); }
@@ -61,7 +61,7 @@ class QueueGate {
     void pause() noexcept { m_paused = true; }
     void resume() noexcept { m_paused = false; }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
-    /// Nothing more is fetched until allow_fetching().
+    /// Lets nothing more be fetched until allow_fetching().
     void forbid_fetching() noexcept { m_fetching_forbidden = true; }
     void allow_fetching() noexcept { m_fetching_forbidden = false; }
     [[nodiscard]] const std::string& queue() const noexcept { return m_queue.queue(); }
@@ -76,7 +76,7 @@ class QueueGate {
         return m_fetching_forbidden && !m_paused && in_hand() > 0 && !m_queue.full() &&
                Clock::now() >= m_opens_at.load();
     }
-    /// When the gate opens or has opened by itself; TimePoint::max() when `news` says so.
+    /// Returns when the gate opens or has opened by itself; TimePoint::max() when `news` says so.
     [[nodiscard]] TimePoint opens_at() const noexcept {
         return closed() ? TimePoint::max() : m_opens_at.load();
     }

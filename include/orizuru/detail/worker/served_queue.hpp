@@ -55,11 +55,11 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
-    /// How many jobs can run at once, in all threads.
+    /// Returns how many jobs can run at once, in all threads.
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept { return most_places(); }
     /// True while no other task of this queue may begin.
     [[nodiscard]] bool full() const noexcept { return m_options.concurrency && places() == 0; }
-    /// How long a handler of this kind may run.
+    /// Returns how long a handler of this kind may run.
     [[nodiscard]] std::optional<std::chrono::milliseconds>
     time_limit(const KindOptions& kind) const noexcept {
         return kind.time_limit ? kind.time_limit : m_options.time_limit;
@@ -102,7 +102,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }
-    /// How many tasks have a place.
+    /// Returns how many tasks have a place.
     [[nodiscard]] int running() const noexcept { return m_running; }
     /// The id of the consumer; empty while it is closed. Any thread.
     [[nodiscard]] virtual std::string consumer_id() = 0;
@@ -129,7 +129,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] bool take_dead_grew() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    /// How many tasks may begin now.
+    /// Returns how many tasks may begin now.
     [[nodiscard]] int places() const noexcept { return std::max(most_places() - m_running, 0); }
     /// Called on any thread.
     virtual void place_free() noexcept = 0;

@@ -30,8 +30,8 @@ class Task {
 
     /// Handles the job and settles it.
     virtual void run() noexcept = 0;
-    /// When to repeat a settlement that Redis refused or that ran out of memory; empty when there
-    /// is none to repeat. Call it from the thread inside `run` or `try_again`, or after them.
+    /// Returns when to repeat a settlement that Redis refused or that ran out of memory; empty when
+    /// there is none to repeat. Call it from the thread inside `run` or `try_again`, or after them.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
     virtual void try_again() noexcept = 0;
     /// Requeues the job at the queue's serving end, unless it is settled; also while it runs. Waits
@@ -39,11 +39,11 @@ class Task {
     virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
 
-    /// When the run before it on this thread ended, if that was only just now; call it before
+    /// Tells when the run before it on this thread ended, if that was only just now; call it before
     /// `run`.
     void follow(TimePoint ended) noexcept { m_ended = ended; }
-    /// When the run ended, if nothing was waited for since then; else TimePoint(). A clock costs as
-    /// much as all else that is counted of a job, so the next run begins then.
+    /// Returns when the run ended, if nothing was waited for since then; else TimePoint(). A clock
+    /// costs as much as all else that is counted of a job, so the next run begins then.
     [[nodiscard]] TimePoint ended() const noexcept { return m_ended; }
 
     /// True while the user's handler or a middleware around it runs. Any thread.

@@ -74,7 +74,7 @@ inline void check(const QueueOptions& options) {
     }
 }
 
-/// The same; the exception names the queue, or whatever they are of.
+/// Does the same; the exception names the queue, or whatever they are of.
 template <class Options>
 void check(const Options& options, const std::string& whose) {
     try {

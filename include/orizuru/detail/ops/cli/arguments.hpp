@@ -155,7 +155,7 @@ inline void mv_arguments(CLI::App& command, CliOptions& options) {
     dry_run_argument(command, options);
 }
 
-/// Of a command for one job, or for all messages that are chosen.
+/// Adds those of a command for one job, or for all messages that are chosen.
 inline void choice_arguments(CLI::App& command, CliOptions& options) {
     queue_argument(command, options);
     CLI::Option* const id = id_argument(command, options);

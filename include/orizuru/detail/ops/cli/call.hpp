@@ -179,9 +179,9 @@ class CliCall {
         m_answer.clear();
     }
 
-    /// Whether the user has a formatter for the queue.
+    /// True if the user has a formatter for the queue.
     [[nodiscard]] bool has_format() const { return m_formats.contains(m_options.queue); }
-    /// What that makes of a message with this payload.
+    /// Returns what that makes of a message with this payload.
     [[nodiscard]] std::string formatted(const PlacedMessage& message,
                                         std::string_view payload) const {
         try {

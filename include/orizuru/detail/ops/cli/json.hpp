@@ -46,7 +46,7 @@ namespace orizuru::detail::cli {
     return time ? Json(iso_time(*time)) : Json();
 }
 
-/// How long before the queue's `now`; nothing when one is not known.
+/// Returns how long before the queue's `now`; nothing when one is not known.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds> age(std::optional<JobTime> since,
                                                                   std::optional<JobTime> now) {
     return since && now ? std::optional(*now - *since) : std::nullopt;

@@ -92,7 +92,7 @@ inline void ls(CliCall& call) {
            has_any(statistics.runs) || has_any(statistics.waits);
 }
 
-/// Of queues at rest that have never counted anything it has one line each: thousands cost little.
+/// Prints one line for each queue at rest that has never counted anything: thousands cost little.
 inline void metrics(CliCall& call) {
     if (call.options().json) {
         throw std::invalid_argument("metrics are Prometheus' text, not JSON");

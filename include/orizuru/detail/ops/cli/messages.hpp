@@ -213,8 +213,8 @@ struct FoundJob {
     return text.size() >= shortest && text.size() < made_id_size && is_lower_hex(text);
 }
 
-/// The same job for a command that changes it. An id of the user's own must be whole: one whose job
-/// has gone may be what the ids of others begin with.
+/// Returns the job for a command that changes it. An id of the user's own must be whole: one
+/// whose job has gone may be what the ids of others begin with.
 [[nodiscard]] inline FoundJob job_to_change(CliCall& call) {
     const CliOptions& options = call.options();
     if (auto found = messages_with_id(call); !found.empty()) {

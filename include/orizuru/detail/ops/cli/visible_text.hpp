@@ -138,9 +138,9 @@ class VisibleText {
     }
 
     [[nodiscard]] const std::string& text() const noexcept { return m_text; }
-    /// How many of a terminal's columns it takes.
+    /// Returns how many of a terminal's columns it takes.
     [[nodiscard]] std::size_t columns() const noexcept { return m_columns; }
-    /// Whether it would have taken more than the most columns.
+    /// True if it would have taken more than the most columns.
     [[nodiscard]] bool cut() const noexcept { return m_cut; }
 
     /// Leaves at most so many columns, the last one an ellipsis.

@@ -67,7 +67,7 @@ class DashboardCore {
         return options;
     }
 
-    /// Nothing but what comes from here runs, is shown in a frame, or is kept.
+    /// Lets nothing run, be shown in a frame, or be kept but what comes from here.
     static void protect(DashboardResponse& response) {
         response.headers.insert(
             response.headers.end(),

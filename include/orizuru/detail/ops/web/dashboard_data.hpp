@@ -172,7 +172,7 @@ class DashboardData {
         });
     }
 
-    /// How the jobs of a queue have ended on each of the last days.
+    /// Returns how the jobs of a queue have ended on each of the last days.
     [[nodiscard]] std::string days(const std::string& query) {
         return shared("days?", query, [&] {
             constexpr int month = 30;

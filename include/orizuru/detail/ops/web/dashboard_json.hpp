@@ -83,7 +83,7 @@ using Json = nlohmann::json;
              })}};
 }
 
-/// How many jobs were done from point to point, and which part of the attempts has failed.
+/// Returns how many jobs were done from point to point, and which part of the attempts has failed.
 [[nodiscard]] inline Json json_of(const QueueHistory& history) {
     Json line = Json::array();
     std::uint64_t done = 0;

@@ -85,7 +85,7 @@ class Gatekeeper {
 
     [[nodiscard]] const std::string& token() const noexcept { return m_token; }
 
-    /// Whether the name by which the browser has come is one of ours.
+    /// True if the name by which the browser has come is one of ours.
     [[nodiscard]] bool is_ours(const DashboardRequest& request) const {
         const auto host = host_name(request.header("Host").value_or(""));
         const std::lock_guard lock(m_mutex);
@@ -119,7 +119,7 @@ class Gatekeeper {
         return tries && !m_wrong_tokens.take() ? Entry::too_many : Entry::none;
     }
 
-    /// Whether a page of our own sends it. Browsers leave out Sec-Fetch-Site where a page came
+    /// True if a page of our own sends it. Browsers leave out Sec-Fetch-Site where a page came
     /// without TLS from another host; then its origin tells.
     [[nodiscard]] static bool is_own_page(const DashboardRequest& request) {
         if (!request.header("X-Orizuru")) {

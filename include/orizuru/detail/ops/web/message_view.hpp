@@ -28,7 +28,7 @@ class MessageView {
     explicit MessageView(const DashboardOptions& options)
         : m_show(options.show_payloads), m_format(options.format_payload) {}
 
-    /// Whether the bytes themselves may be seen.
+    /// True if the bytes themselves may be seen.
     [[nodiscard]] bool shows_bytes() const noexcept { return m_show && !m_format; }
 
     /// A row of a list.

@@ -25,7 +25,7 @@ struct PayloadText {
     std::string text; ///< UTF-8
 };
 
-/// Whether it is one msgpack value of at most 100 levels. A parser that calls itself for each level
+/// True if it is one msgpack value of at most 100 levels. A parser that calls itself for each level
 /// would need a thread's whole stack for what someone has pushed.
 [[nodiscard]] inline bool is_shallow_msgpack(std::string_view payload) {
     const std::size_t size = payload.size(); // no part has more elements than the whole has bytes

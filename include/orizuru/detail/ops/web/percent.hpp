@@ -29,7 +29,7 @@ namespace orizuru::detail::web {
     return text;
 }
 
-/// Nothing when a "%" is not followed by two hexadecimal digits.
+/// Returns nothing when a "%" is not followed by two hexadecimal digits.
 [[nodiscard]] inline std::optional<std::string> percent_decoded(std::string_view text) {
     const auto digit = [&](std::size_t at) {
         const char c = at < text.size() ? text[at] : '\0';

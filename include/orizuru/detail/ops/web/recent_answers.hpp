@@ -18,7 +18,7 @@ class RecentAnswers {
   public:
     explicit RecentAnswers(std::chrono::milliseconds lifetime) : m_lifetime(lifetime) {}
 
-    /// Nothing when there is none so young.
+    /// Returns nothing when there is none so young.
     [[nodiscard]] std::optional<std::string> find(const std::string& question) const {
         const std::lock_guard lock(m_mutex);
         const auto known = m_answers.find(question);

@@ -40,7 +40,7 @@ class LedgerAgenda {
         return std::ranges::any_of(m_items, [](const auto& item) { return item.second.urgent; });
     }
 
-    /// When a queue that a look has seen is due.
+    /// Returns when a queue that a look has seen is due.
     [[nodiscard]] TimePoint due(const LedgerQueue& queue) const {
         const auto found = m_items.find(queue.name);
         if (found == m_items.end()) {
@@ -53,7 +53,7 @@ class LedgerAgenda {
         const auto found = m_items.find(queue);
         return found == m_items.end() ? TimePoint{} : found->second.until;
     }
-    /// Whether lost messages are to be searched for.
+    /// True if lost messages are to be searched for.
     [[nodiscard]] bool is_unsearched(const std::string& queue) const {
         const auto found = m_items.find(queue);
         return found != m_items.end() && found->second.unsearched;

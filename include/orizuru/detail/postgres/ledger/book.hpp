@@ -92,8 +92,8 @@ class LedgerBook {
     template <class Next>
     [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
     [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
-    /// What became of the job when the claim no longer holds: by what this run wrote before, or
-    /// dead by others; `fenced` when it is not this run's any more.
+    /// Returns what became of the job when the claim no longer holds: by what this run wrote
+    /// before, or dead by others; `fenced` when it is not this run's any more.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
     // A slow network needs this much.

@@ -52,7 +52,7 @@ class LedgerCore {
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
                 const LedgerJobOptions& options) const;
     void submit(std::span<const StoredMessage> jobs, const LedgerJobOptions& options);
-    /// Nothing, and false, when the ledger has a job of that id.
+    /// Inserts nothing and returns false if the ledger has a job of that id.
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
                     const LedgerJobOptions& options) const;
     bool submit_new(const StoredMessage& job, const LedgerJobOptions& options);

@@ -28,7 +28,7 @@ class LedgerLeases {
     /// Has claims renewed as long as it lives.
     class Hold {
       public:
-        /// When a claim is lost, `lost` is told to stop.
+        /// Requests a stop of `lost` when a claim is lost.
         Hold(LedgerLeases& leases, std::span<const LedgerClaim> claims,
              std::stop_source lost = std::stop_source(std::nostopstate))
             : m_leases(leases), m_claims(claims), m_lost(std::move(lost)) {

@@ -40,7 +40,7 @@ struct LedgerMark {
     [[nodiscard]] std::string text() const {
         return std::to_string(epoch) + ':' + std::to_string(sequence);
     }
-    /// Whether a Redis that has `found` has all that was sent up to this.
+    /// True if a Redis that has `found` has all that was sent up to this.
     [[nodiscard]] bool included_in(const LedgerMark& found) const noexcept {
         return found.epoch == epoch && found.sequence >= sequence;
     }

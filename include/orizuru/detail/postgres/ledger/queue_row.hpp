@@ -25,8 +25,9 @@ struct LedgerQueueRow {
 
 class LedgerQueueLock {
   public:
-    /// When a transaction leaves PostgreSQL without a word for longer than `longest_idle`, because
-    /// its process is frozen, PostgreSQL ends the session, and others can have the queue. Its
+    /// Prepares the statements. When a transaction leaves PostgreSQL without a word for longer than
+    /// `longest_idle`, because its process is frozen, PostgreSQL ends the session, and others can
+    /// have the queue. Its
     /// COMMIT does not wait for the disk, nor does a claim of a job that it has sent: what a crash
     /// of PostgreSQL forgets of it is done once more, and a completion is durable only behind it.
     LedgerQueueLock(const std::string& prefix, std::chrono::milliseconds longest_idle)

@@ -38,7 +38,7 @@ namespace orizuru::detail {
 /// What a job does that is told when its claim is lost.
 using LedgerStoppable = std::function<LedgerResult(pqxx::work&, const std::stop_token&)>;
 
-/// The same, with the claim, by a name of LedgerBook::next_name.
+/// Does the same, with the claim, by a name of LedgerBook::next_name.
 [[nodiscard]] inline LedgerOutcome run_job(LedgerBook& book, std::string_view job,
                                            const std::string& name, const RetryPolicy& policy,
                                            const LedgerStoppable& f) {

@@ -46,7 +46,7 @@ class LedgerSession {
     [[nodiscard]] bool doze(TimePoint until);
     void fall_asleep();
     [[nodiscard]] bool lapsed();
-    /// Nothing without a session.
+    /// Does nothing without a session.
     void leave() noexcept;
 
   private:

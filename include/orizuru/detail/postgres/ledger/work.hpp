@@ -57,7 +57,7 @@ class LedgerWork {
             return m_losses.search(connection, m_redis, queue);
         }));
     }
-    /// Whether Redis has what it has to have.
+    /// True if Redis has what it has to have.
     [[nodiscard]] bool has_mark(const LedgerQueue& queue) {
         const std::string key = Keys(queue.name).ledger();
         return queue.mark.included_in(parse_mark(m_redis.command(key, "GET", key).text));

@@ -46,7 +46,7 @@ class QueueConnections {
     [[nodiscard]] const std::shared_ptr<Connection>& of(const Keys& keys) {
         return of(group_of(m_endpoint, keys), keys.source());
     }
-    /// The same for the set of all queues.
+    /// Does the same for the set of all queues.
     [[nodiscard]] const std::shared_ptr<Connection>& of_queues() {
         const auto topology = EndpointParts::of(m_endpoint).address->topology;
         return of(topology == Topology::cluster ? Keys::queues() : "", Keys::queues());

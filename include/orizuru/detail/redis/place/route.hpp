@@ -24,7 +24,7 @@
 
 namespace orizuru::detail {
 
-/// Nothing where it is no address.
+/// Returns nothing where it is no address.
 [[nodiscard]] [[gnu::cold]] inline std::optional<Node> node_of(std::string_view host,
                                                                std::string_view port) {
     const auto number = whole_number(port);
@@ -68,8 +68,9 @@ struct Route {
         EndpointParts::of(endpoint).place->set(
             error.starts_with("MOVED ") ? std::optional(node_in(error, teller)) : std::nullopt);
     }
-    /// The same address, for connections that need this key: in a Cluster they go to its node. All
-    /// copies of the result share the place of the key, also with an endpoint that has it already.
+    /// Returns the address for connections that need this key: in a Cluster they go to its node.
+    /// All copies of the result share the place of the key, also with an endpoint that has it
+    /// already.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
         EndpointParts& parts = EndpointParts::of(endpoint);
         const bool known = parts.place && parts.place->key() == key;

@@ -90,7 +90,7 @@ class Sentinels : public Locator {
   private:
     static constexpr std::size_t questions_to_one = 2;
 
-    /// Of a sentinel, or the others that it knows of: `name` and its value follow each other.
+    /// Returns the value of a field: in what a sentinel says, names and values follow each other.
     static std::string_view field_of(const Reply& reply, std::string_view name) noexcept {
         for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
             if (reply.elements[i].text == name) {

@@ -54,13 +54,13 @@ template <std::size_t... Sizes>
 
 inline constexpr char moving_flags[] = "#!lua flags=allow-oom";
 
-/// The same for a body that only moves or frees: it also runs when Redis' memory is full.
+/// Does the same for a body that only moves or frees: it also runs when Redis' memory is full.
 template <std::size_t... Sizes>
 [[nodiscard]] consteval auto moving_script(const char (&... body)[Sizes]) {
     return joined_text(moving_flags, refusal_function, body...);
 }
 
-/// The same for a body that only reads.
+/// Does the same for a body that only reads.
 template <std::size_t... Sizes>
 [[nodiscard]] consteval auto reading_script(const char (&... body)[Sizes]) {
     return joined_text("#!lua flags=no-writes", refusal_function, body...);

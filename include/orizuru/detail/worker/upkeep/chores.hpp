@@ -50,7 +50,7 @@ class Chores {
     void call(std::size_t position) noexcept {
         m_chores[position].due = std::min(m_chores[position].due, Clock::now());
     }
-    /// When the next one is due.
+    /// Returns when the next one is due.
     [[nodiscard]] TimePoint next_due() const noexcept {
         return m_chores.empty() ? TimePoint::max() : std::max(first()->due, m_held_until);
     }
