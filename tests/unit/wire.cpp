@@ -5,8 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,9 @@ TEST_CASE("each text of a range is an argument") {
     CHECK(command("X", two, 1, std::vector<std::string_view>{"b"}) ==
           "*5\r\n$1\r\nX\r\n$1\r\na\r\n$0\r\n\r\n$1\r\n1\r\n$1\r\nb\r\n");
     CHECK(command("X", std::vector<std::string>{}) == "*1\r\n$1\r\nX\r\n");
+    const std::string long_one(100, 'a'); // beyond what a string holds without the heap
+    const auto made = [&](int) { return long_one; };
+    CHECK(command("X", std::array{1} | std::views::transform(made)) == command("X", long_one));
 }
 
 TEST_CASE("numbers are sent as decimal text") {

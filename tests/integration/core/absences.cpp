@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(Living,
 TEST_CASE_FIXTURE(Living,
                   "consumers that were in doubt when Redis began to refuse writes are heard in "
                   "time when it takes them again") {
-    constexpr std::size_t count = 5;
+    constexpr std::size_t count = 12; // or all may happen to try again in time
     Proxy way(server.socket_path());
     std::vector<std::unique_ptr<Consumer<Raw>>> others;
     std::vector<MessageGuard<Raw>> acked;
@@ -307,6 +307,20 @@ TEST_CASE_FIXTURE(Stepping,
         cut_connections();
         CHECK(time_to_reap([] {}) >= 450ms); // 200 ms of an attempt, 250 ms between two
     }
+}
+
+TEST_CASE("a connection that was lost before a refusal ended says nothing new") {
+    constexpr auto lasts = 300ms;
+    orizuru::detail::LastRefusal last({}, 200ms);
+    const auto made_at = orizuru::detail::Clock::now();
+    last.came();
+    std::this_thread::sleep_for(lasts);
+    last.ended();
+    const auto ended_at = orizuru::detail::Clock::now();
+    last.connected(made_at);
+    CHECK(std::stoll(last.age()) <= orizuru::detail::milliseconds_since(ended_at) + 1);
+    last.connected(ended_at + 1h); // lost without a word
+    CHECK(std::stoll(last.age()) <= 0);
 }
 
 TEST_CASE_FIXTURE(Stepping, "a collector reaps although something cuts all its idle connections") {

@@ -55,29 +55,14 @@ class BackgroundCollector::Running {
             while (!token.stop_requested()) {
                 try {
                     Connection connection(endpoint);
-                    collect(connection);
+                    detail::Passes(keys, connection, options).run(token, interval);
                 } catch (const ConnectionError&) {
                     detail::sleep_until(detail::deadline_in(outage.next()), token);
                 } catch (const std::exception& error) {
-                    pause_after(error);
+                    events.tell({EventKind::collect_failed, keys.source(), "", error.what(), ""});
+                    detail::sleep_until(detail::deadline_in(failure_pause), token);
                 }
             }
-        }
-
-      private:
-        void collect(Connection& connection) const {
-            detail::Passes passes(keys, connection, options); // remembers refusals
-            while (!token.stop_requested()) {
-                try {
-                    passes.run(token, interval);
-                } catch (const std::exception& error) {
-                    pause_after(error);
-                }
-            }
-        }
-        void pause_after(const std::exception& error) const {
-            events.tell({EventKind::collect_failed, keys.source(), "", error.what(), ""});
-            detail::sleep_until(detail::deadline_in(failure_pause), token);
         }
     };
 

@@ -32,12 +32,14 @@ class LastRefusal {
             m_ended = Clock::now();
         }
     }
-    /// The collector has a connection, made `at` that time. If it replaces another one, Redis was
-    /// lost while the collector asked nothing. Right behind another loss that says nothing: a
-    /// collector whose idle connections something cuts would never trust what it sees.
+    /// The collector has a connection, made `at` that time. If it replaces another one, and no
+    /// refusal that ended later tells why, Redis was lost while the collector asked nothing. Right
+    /// behind another loss that says nothing: a collector whose idle connections something cuts
+    /// would never trust what it sees.
     void connected(TimePoint at) noexcept {
         const bool replaced = std::exchange(m_connected_at, at) != at;
-        if (replaced && m_ended != not_yet && (!m_lost || at - *m_lost >= m_apart)) {
+        const bool known = m_ended && *m_ended >= at; // or not_yet
+        if (replaced && !known && (!m_lost || at - *m_lost >= m_apart)) {
             m_lost = m_ended = at;
         }
     }

@@ -23,9 +23,9 @@ ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_vi
 
 namespace detail {
 
-inline KeptStream& KeptStream::of(Connection& connection) { return *connection.m_kept; }
+ORIZURU_INLINE KeptStream& KeptStream::of(Connection& connection) { return *connection.m_kept; }
 
-ORIZURU_INLINE TimePoint connected_at(Connection& connection) {
+[[nodiscard]] ORIZURU_INLINE TimePoint connected_at(Connection& connection) {
     return KeptStream::of(connection).connected_at();
 }
 ORIZURU_INLINE void ensure_connected(Connection& connection) {

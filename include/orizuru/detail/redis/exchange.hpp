@@ -35,7 +35,7 @@ Reply exchange(Connection& connection, std::string_view about, std::string_view 
 /// Drops the stream and throws ProtocolError: `name` cannot have such a reply.
 [[noreturn]] void refuse(Connection& connection, std::string_view name);
 
-/// Does the same unless `reply` has this type.
+/// Refuses `reply` unless it has this type.
 void require(Connection& connection, const Reply& reply, Reply::Type type, std::string_view name);
 
 } // namespace orizuru::detail

@@ -38,15 +38,16 @@ namespace orizuru::detail {
 class HostAddresses {
   public:
     HostAddresses() = default;
-    /// Resolves the name, which nothing can end before the resolver does. `limit`: when connecting
-    /// to all of the addresses must have ended.
-    [[gnu::cold]] HostAddresses(const std::string& host, TimePoint limit) : m_limit(limit) {
+    /// Resolves the name, which nothing can end before the resolver does. Connecting to all of the
+    /// addresses may take `time` from then on, but not beyond `limit`.
+    [[gnu::cold]] HostAddresses(const std::string& host, Clock::duration time, TimePoint limit) {
         if (is_numeric(host)) {
             m_left.push_back(host);
         } else {
             resolve(host);
         }
         m_several = m_left.size() > 1;
+        m_limit = std::min(limit, Clock::now() + time);
     }
 
     /// Returns the address to connect to next; nothing if none is left.

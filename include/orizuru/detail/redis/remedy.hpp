@@ -124,7 +124,8 @@ inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
 /// An error of Redis as an exception: its first word is the code.
 [[nodiscard]] [[gnu::cold]] inline ReplyError reply_error(std::string_view about,
                                                           std::string_view text) {
-    const bool by_node = text.starts_with("MOVED ") && !is_redirected(text);
+    const bool by_node = text.starts_with("MOVED ") && !is_redirected(text) &&
+                         about.find("+cluster://") == std::string_view::npos;
     return {printable(text.substr(0, text.find(' '))),
             joined({about, ": ", printable(text),
                     by_node ? "; for a Cluster the address begins with redis+cluster://" : ""})};

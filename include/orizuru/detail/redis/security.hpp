@@ -45,7 +45,7 @@ class Security {
     Security& operator=(const Security&) = delete;
     virtual ~Security() = default;
 
-    /// For a socket that is being connected to `host`, whose name the peer has to prove.
+    /// For a socket that is connected to `host`, whose name the peer has to prove.
     [[nodiscard]] virtual std::unique_ptr<SecureChannel> open(int fd, const std::string& host,
                                                               const std::string& address) const = 0;
 };

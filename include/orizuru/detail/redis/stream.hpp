@@ -62,11 +62,13 @@ class Stream {
     /// refuses the greeting, ProtocolError when the peer is not Redis.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
-    /// Begins to do the same; `greet` goes on. Waits to resolve a name, for who knows where Redis
-    /// is and, until the deadline, for room in the backlog of a Unix socket.
-    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
+    /// Begins to do the same; `greet` goes on, and the caller gives up after patience(endpoint), or
+    /// at the limit. Waits to resolve a name, for who knows where Redis is and, until the deadline,
+    /// for room in the backlog of a Unix socket.
+    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake,
+                         TimePoint limit = TimePoint::max())
         : m_address(endpoint.address()) {
-        connect(endpoint, deadline, wake);
+        connect(endpoint, deadline, wake, limit);
         compose_greeting(endpoint);
     }
     /// Goes on connecting and greeting, without waiting; true when that is done. Call it again when
@@ -84,9 +86,9 @@ class Stream {
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
     /// From now on it serves another key: what the server says of the place is about that one.
-    void lead_to(std::shared_ptr<KeyPlace> place) noexcept {
+    void lead_to(const std::shared_ptr<KeyPlace>& place) noexcept {
         if (m_locator) {
-            m_locator->lead_to(std::move(place));
+            m_locator->lead_to(place);
         }
     }
     /// The host and port that it is connected to.
@@ -210,10 +212,10 @@ class Stream {
         }
         throw ConnectionError(joined({m_address, ": ", reason}));
     }
-    /// Returns what may be wrong when the connection ends before the first reply.
+    /// Returns what may be wrong when the connection ends before anything has come.
     [[nodiscard]] [[gnu::cold]] std::string_view hint() const noexcept {
         const bool plain_tcp = !m_channel && !m_server.host.empty();
-        return plain_tcp && !m_greeting.empty()
+        return plain_tcp && m_input_left == largest_greeting
                    ? "; if the port speaks TLS, the address begins with rediss://"
                    : "";
     }
@@ -229,7 +231,8 @@ class Stream {
                                                             std::string_view commands,
                                                             std::size_t replies, TimePoint deadline,
                                                             const Wake* wake);
-    [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake,
+                               TimePoint limit);
     [[gnu::cold]] void connect_to_next();
     /// Returns false if connecting has failed at once.
     [[gnu::cold]] bool begin_with(redisContext* context);

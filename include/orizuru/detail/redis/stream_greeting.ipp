@@ -26,7 +26,7 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
     for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size() + redirections;;
          --tries) {
         try {
-            auto stream = std::make_unique<Stream>(endpoint, deadline, wake);
+            auto stream = std::make_unique<Stream>(endpoint, deadline, wake, deadline);
             // With several nodes, a server that hangs leaves time to ask for another.
             stream->await_greeting(
                 nodes == nullptr ? deadline : std::min(deadline, Clock::now() + patience(endpoint)),
@@ -44,7 +44,8 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
     }
 }
 
-inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
+inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake,
+                            TimePoint limit) {
     const EndpointParts& parts = EndpointParts::of(endpoint);
     m_server = parts.address->server;
     m_locator = make_locator(endpoint, patience(endpoint));
@@ -67,9 +68,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
     check(); // nothing can end the resolution of a name
     m_security = parts.security;
     if (endpoint.path().empty()) {
-        const TimePoint own = Clock::now() + patience(endpoint);
-        m_addresses = HostAddresses(m_server.host,
-                                    deadline == TimePoint::min() ? own : std::min(deadline, own));
+        m_addresses = HostAddresses(m_server.host, patience(endpoint), limit);
         return connect_to_next();
     }
     while (!begin_with(redisConnectUnixNonBlock(endpoint.path().c_str()))) {
@@ -214,10 +213,10 @@ inline bool Stream::greet() {
             connect_to_next();
             return false;
         }
-        m_connected = true;
-        if (m_security) {
+        if (m_security) { // if this throws, nothing may be sent
             m_channel = m_security->open(fd(), m_server.host, m_address);
         }
+        m_connected = true;
     }
     m_greets = m_greets || !m_channel || m_channel->shake_hands();
     if (!m_greets) {
@@ -257,7 +256,7 @@ inline void Stream::send_greeting() {
 inline void Stream::check_greeting(const Reply& reply) {
     const auto [command, whose] = m_greeting.front();
     if (reply.is(Reply::Type::error) && reply.text.starts_with("ERR max number of clients")) {
-        fail(reply.text);
+        fail(printable(reply.text));
     }
     if (whose == Greeting::For::locator) {
         return m_locator->judge(command, reply, {m_server, m_address});

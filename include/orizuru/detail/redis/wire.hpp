@@ -50,8 +50,8 @@ concept TextRange = std::ranges::sized_range<const Range&> &&
     !std::convertible_to<const Range&, std::string_view>;
 
 void append_argument(std::string& out, const TextRange auto& texts) {
-    for (const std::string_view text : texts) {
-        append_argument(out, text);
+    for (auto&& text : texts) { // which may be a temporary
+        append_argument(out, std::string_view(text));
     }
 }
 

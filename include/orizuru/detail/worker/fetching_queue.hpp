@@ -54,13 +54,6 @@ namespace orizuru::detail {
             .on_beat = of_queue.on_beat};
 }
 
-class Heartbeat;
-class NodeLinks;
-
-/// The link on which a consumer of the queue starts. Connects it if there is none, for at most
-/// connect_timeout, and throws as Consumer's constructor does then.
-[[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
-
 class FetchingQueue : public ServedQueue {
   public:
     using ServedQueue::ServedQueue;

@@ -33,6 +33,13 @@
 
 namespace orizuru::detail {
 
+class Heartbeat;
+class NodeLinks;
+
+/// Returns the link on which a consumer of the queue starts. Connects it if there is none, for at
+/// most connect_timeout, and throws as Consumer's constructor does then.
+[[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
+
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
     /// One of the places that QueueOptions::concurrency gives to tasks, while it exists.

@@ -6,6 +6,7 @@
 // has it not says which has. So there is no map of slots that could be old.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/connect_errors.hpp>
 #include <orizuru/detail/redis/place/locator.hpp>
 #include <orizuru/detail/redis/place/route.hpp>
@@ -51,7 +52,7 @@ class NodeOfKey : public Locator {
             throw ProtocolError(joined({server.address, ": TYPE was not answered by a status"}));
         }
         if (is_redirected(reply.text)) {
-            throw WrongServer(joined({server.address, ": ", reply.text}));
+            throw WrongServer(joined({server.address, ": ", printable(reply.text)}));
         }
         if (reply.code() == "TRYAGAIN") {
             return found(server.node); // it still has the slot, and not the key
@@ -76,7 +77,7 @@ class NodeOfKey : public Locator {
             error.text.insert(0, "TRYAGAIN ");
         }
     }
-    void lead_to(std::shared_ptr<KeyPlace> place) noexcept override { m_place = std::move(place); }
+    void lead_to(const std::shared_ptr<KeyPlace>& place) noexcept override { m_place = place; }
 
   private:
     static constexpr std::string_view type = "TYPE";
@@ -95,9 +96,11 @@ class NodeOfKey : public Locator {
         for (const Reply& range : ranges.elements) {
             for (std::size_t i = 2; i < range.elements.size(); ++i) {
                 const std::vector<Reply>& node = range.elements[i].elements;
-                if (node.size() >= 2 && node[1].integer > 0 && node[1].integer <= 65535) {
-                    nodes().learn({std::string(host_of(node[0].text, teller)),
-                                   static_cast<int>(node[1].integer)});
+                if (node.size() < 2) {
+                    continue;
+                }
+                if (auto known = node_of(host_of(node[0].text, teller), Digits(node[1].integer))) {
+                    nodes().learn(*std::move(known));
                 }
             }
         }

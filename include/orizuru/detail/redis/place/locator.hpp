@@ -61,7 +61,7 @@ class Locator {
     /// asked (`redirected`) or if the same one is to be asked later.
     [[gnu::cold]] virtual void note(Reply& /*error*/, const Node& /*teller*/) {}
     /// From now on the stream serves another key.
-    virtual void lead_to(std::shared_ptr<KeyPlace> /*place*/) noexcept {}
+    virtual void lead_to(const std::shared_ptr<KeyPlace>& /*place*/) noexcept {}
 
   protected:
     [[nodiscard]] NodeList& nodes() const noexcept { return *m_nodes; }
