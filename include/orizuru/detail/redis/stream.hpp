@@ -62,9 +62,9 @@ class Stream {
     /// refuses the greeting, ProtocolError when the peer is not Redis.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
-    /// Begins to do the same; `greet` goes on, and the caller gives up after patience(endpoint), or
-    /// at the limit. Waits to resolve a name, for who knows where Redis is and, until the deadline,
-    /// for room in the backlog of a Unix socket.
+    /// Begins to do the same; `greet` goes on. The caller gives up after patience(endpoint), or at
+    /// the limit. This waits while a name is resolved and while sentinels are asked; until the
+    /// deadline also while the backlog of a Unix socket is full.
     [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake,
                          TimePoint limit = TimePoint::max())
         : m_address(endpoint.address()) {
