@@ -24,15 +24,28 @@ enum class JobStep : std::uint8_t {
     not_pushed, ///< certainly not
     started,    ///< a handler has it
     failing,    ///< the handler is about to throw
+    stopping,   ///< the same, because its worker stops: no attempt is used up
     done,       ///< the handler has finished it
     acked       ///< by the handler itself, and confirmed
 };
+
+[[nodiscard]] inline std::string_view name_of(JobStep step) {
+    static constexpr std::array<std::string_view, 8> names{
+        "pushing", "pushed", "not pushed", "started", "failing", "stopping", "done", "acked"};
+    return names.at(static_cast<std::size_t>(step));
+}
 
 /// Redis runs on this machine, so this is its clock, too.
 [[nodiscard]] inline std::int64_t wall_clock() {
     return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())
         .time_since_epoch()
         .count();
+}
+
+/// What wall_clock() says at that time, to go by now.
+[[nodiscard]] inline std::int64_t wall_clock_at(std::chrono::steady_clock::time_point time) {
+    const auto left = time - std::chrono::steady_clock::now();
+    return wall_clock() + std::chrono::floor<std::chrono::milliseconds>(left).count();
 }
 
 /// The first 16 hexadecimal digits, as a number: enough to distinguish the storm's messages.
@@ -56,8 +69,8 @@ struct alignas(64) JobRecord {
     std::uint64_t body = 0;   ///< of the message's bytes
     std::uint64_t unique = 0; ///< of pushing: the id under which it is pushed once; 0: none
     std::uint64_t serial = 0; ///< of the process
-    /// Of pushing and failing: before this it must not come (again). Of started: when it came. In
-    /// milliseconds.
+    /// Of pushing and failing: before this it must not come (again). Of started: when it came. Of
+    /// done: before this the run was in time for its worker; 0: it has no limit. In milliseconds.
     std::int64_t clock = 0;
     std::int64_t time = monotonic_time();
 };

@@ -81,6 +81,11 @@ class JobVerdict {
     void judge_attempts(std::uint64_t number, const Told& job, const std::string& name);
     void judge_death(std::uint64_t number, const Told& job, const std::string& name);
     void judge_unique();
+    /// `what` names the job. Its records tell the rest.
+    void accuse(std::uint64_t job, const std::string& what) {
+        m_wrong.push_back(what + history(job));
+    }
+    [[nodiscard]] std::string history(std::uint64_t job) const;
     /// How many processes were killed while a handler had it.
     [[nodiscard]] std::uint64_t killed_with(const Attempt& attempt) const {
         return static_cast<std::uint64_t>(
@@ -94,6 +99,7 @@ class JobVerdict {
         return found == m_crashes.end() ? std::nullopt : std::optional(found->second);
     }
 
+    std::vector<JobRecord> m_records; ///< of all jobs, in their order
     std::set<std::uint64_t> m_killed;
     std::map<std::uint64_t, Told> m_jobs;
     std::map<std::uint64_t, std::int64_t> m_crashes; ///< by job
@@ -103,15 +109,14 @@ class JobVerdict {
 
 inline JobVerdict::JobVerdict(const std::string& folder, std::set<std::uint64_t> killed)
     : m_killed(std::move(killed)) {
-    std::vector<JobRecord> records;
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
         if (file.path().extension() == ".journal") {
             const auto more = JobJournal::read(file.path());
-            records.insert(records.end(), more.begin(), more.end());
+            m_records.insert(m_records.end(), more.begin(), more.end());
         }
     }
-    std::ranges::stable_sort(records, {}, &JobRecord::time);
-    std::ranges::for_each(records, [this](const JobRecord& record) { tell(record); });
+    std::ranges::stable_sort(m_records, {}, &JobRecord::time);
+    std::ranges::for_each(m_records, [this](const JobRecord& record) { tell(record); });
 }
 
 inline void JobVerdict::tell(const JobRecord& record) {
@@ -132,17 +137,18 @@ inline void JobVerdict::tell(const JobRecord& record) {
     case JobStep::started:
         started(job, record);
         break;
-    case JobStep::failing: {
+    case JobStep::failing:
+    case JobStep::stopping:
+    case JobStep::done: {
         Attempt& attempt = job.attempts[record.attempt];
         attempt.unfinished.erase(record.serial);
-        attempt.next_not_before =
-            std::min(attempt.next_not_before.value_or(record.clock), record.clock);
+        job.done = job.done || record.step == JobStep::done;
+        if (record.clock != 0) {
+            attempt.next_not_before =
+                std::min(attempt.next_not_before.value_or(record.clock), record.clock);
+        }
         break;
     }
-    case JobStep::done:
-        job.done = true;
-        job.attempts[record.attempt].unfinished.erase(record.serial);
-        break;
     case JobStep::acked:
         job.acked = record.time;
         break;
@@ -153,7 +159,7 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
     const std::string name = "job " + std::to_string(record.job);
     ++m_came["handler called"];
     if (record.misplaced) {
-        m_wrong.push_back(name + " came to a handler of another kind, or beside too many others");
+        accuse(record.job, name + " came to a handler of another kind, or beside too many others");
     }
     const auto [known, is_new] = job.attempts.try_emplace(record.attempt);
     Attempt& attempt = known->second;
@@ -161,8 +167,8 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
         attempt.body = record.body;
         attempt.first_start = record.clock;
     } else if (attempt.body != record.body) {
-        m_wrong.push_back("DUP " + name + " has attempt " + std::to_string(record.attempt) +
-                          " twice");
+        accuse(record.job,
+               "DUP " + name + " has attempt " + std::to_string(record.attempt) + " twice");
     }
     attempt.first_start = std::min(attempt.first_start, record.clock);
     if (!record.held) {
@@ -174,11 +180,11 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
     }
     ++m_came["handler called by the only owner"];
     if (job.acked) {
-        m_wrong.push_back("DUP " + name + " came again after its ack");
+        accuse(record.job, "DUP " + name + " came again after its ack");
     }
     if (record.attempt < job.last_attempt) {
-        m_wrong.push_back(name + " came with attempt " + std::to_string(record.attempt) +
-                          " after " + std::to_string(job.last_attempt));
+        accuse(record.job, name + " came with attempt " + std::to_string(record.attempt) +
+                               " after " + std::to_string(job.last_attempt));
     }
     job.last_attempt = record.attempt;
 }
@@ -217,8 +223,8 @@ inline std::vector<std::string> JobVerdict::judge() {
 inline void JobVerdict::judge(std::uint64_t number, const Told& job) {
     const std::string name = "job " + std::to_string(number);
     if ((job.confirmed || !job.attempts.empty()) && !job.done && job.died.empty()) {
-        m_wrong.push_back((job.confirmed ? "LOST " : "VANISHED ") + name + " with " +
-                          std::to_string(job.attempts.size()) + " attempts seen");
+        accuse(number, (job.confirmed ? "LOST " : "VANISHED ") + name + " with " +
+                           std::to_string(job.attempts.size()) + " attempts seen");
     }
     judge_attempts(number, job, name);
     judge_death(number, job, name);
@@ -233,14 +239,14 @@ inline void JobVerdict::judge_attempts(std::uint64_t number, const Told& job,
     for (const auto& [count, attempt] : job.attempts) {
         const std::string which = name + ", attempt " + std::to_string(count);
         if (count < least) {
-            m_wrong.push_back(which + ": " + std::to_string(least) + " was to come");
+            accuse(number, which + ": " + std::to_string(least) + " was to come");
         }
         unseen += count - least;
         if (!not_before) {
-            m_wrong.push_back(which + " follows one that has not failed");
+            accuse(number, which + " follows one that has not failed");
         } else if (attempt.first_start < *not_before - tolerance) {
-            m_wrong.push_back(which + " came " + std::to_string(*not_before - attempt.first_start) +
-                              " ms before its time");
+            accuse(number, which + " came " + std::to_string(*not_before - attempt.first_start) +
+                               " ms before its time");
         }
         const auto died = static_cast<std::int64_t>(killed_with(attempt));
         killed += died;
@@ -249,8 +255,8 @@ inline void JobVerdict::judge_attempts(std::uint64_t number, const Told& job,
     }
     const std::optional<std::int64_t> counted = crashes(number);
     if (counted && *counted < killed + unseen) {
-        m_wrong.push_back(name + ": " + std::to_string(killed + unseen) +
-                          " workers died with it, " + std::to_string(*counted) + " were counted");
+        accuse(number, name + ": " + std::to_string(killed + unseen) + " workers died with it, " +
+                           std::to_string(*counted) + " were counted");
     }
 }
 
@@ -267,8 +273,8 @@ inline void JobVerdict::judge_death(std::uint64_t number, const Told& job,
     const auto failures = static_cast<std::int64_t>(job.attempts.size());
     if (job.died.size() > 1 || !failed || failures + crashes(number).value_or(0) < job_attempts ||
         reason != reason_of(number)) {
-        m_wrong.push_back(name + " died " + std::to_string(job.died.size()) +
-                          " times, of attempt " + std::to_string(last_number) + ": " + reason);
+        accuse(number, name + " died " + std::to_string(job.died.size()) + " times, of attempt " +
+                           std::to_string(last_number) + ": " + reason);
     }
 }
 
@@ -277,9 +283,26 @@ inline void JobVerdict::judge_unique() {
     for (const auto& [number, job] : m_jobs) {
         if (job.unique != 0 && (job.confirmed || !job.attempts.empty()) &&
             ++pushed[job.unique] > 1) {
-            m_wrong.push_back("a unique push let job " + std::to_string(number) + " pass");
+            accuse(number, "a unique push let job " + std::to_string(number) + " pass");
         }
     }
+}
+
+/// The records of the job, each on a line of its own.
+inline std::string JobVerdict::history(std::uint64_t job) const {
+    std::string lines;
+    for (const JobRecord& record : m_records) {
+        if (record.job == job) {
+            const bool killed = m_killed.contains(record.serial);
+            lines += "\n    " + std::to_string(record.time / 1'000'000) +
+                     " ms: " + std::string(name_of(record.step)) + (record.held ? ", held" : "") +
+                     ", attempt " + std::to_string(record.attempt) + ", process " +
+                     std::to_string(record.serial) + (killed ? " (killed)" : "") +
+                     (record.defers ? ", deferring" : "") + ", clock " +
+                     std::to_string(record.clock);
+        }
+    }
+    return lines;
 }
 
 } // namespace orizuru::test

@@ -154,6 +154,7 @@ class JobWork {
             note(JobStep::failing);
             throw std::runtime_error(failure_of_job(record.job));
         }
+        record.clock = 0;
         note(JobStep::done);
         if (!is_urgent(context.queue()) || record.job % 3 != 0) {
             return;
@@ -171,16 +172,21 @@ class JobWork {
         }
     }
 
-    /// Fails by its time limit; a stop well before that is no failure.
+    /// Fails by its time limit; a stop well before that is no failure. Its worker looks at the
+    /// clock later than this handler does, and counts a run as failed that was done in time by
+    /// then.
     void limited(const JobContext<std::string>& context, JobRecord record, const JobPlan& plan) {
         const std::stop_token token = context.stop_token();
+        const auto over = context.since() + job_time_limit;
         while (record.attempt <= plan.failures && !token.stop_requested()) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         record.step = JobStep::done;
+        record.clock = wall_clock_at(over) + job_retry_delay.count();
         if (token.stop_requested()) {
-            const auto over = context.since() + job_time_limit;
             if (std::chrono::steady_clock::now() < over - job_time_limit / 2) {
+                record.step = JobStep::stopping;
+                m_journal.write(record);
                 throw std::runtime_error("the worker stops");
             }
             std::this_thread::sleep_until(over); // it may be over when the worker looks
