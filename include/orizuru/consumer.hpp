@@ -76,8 +76,9 @@ class Consumer<T> {
     ///     messages. When its time is up, CLIENT UNBLOCK and CLIENT ID end the BLMOVE; Redis counts
     ///     that as an error reply. Without the right to them it ends within 5 s.
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
-    ///     dead list. ReplyError when the source is no list, rights were taken away, or Redis
-    ///     refuses each fetch for a reason that neither waiting nor a new connection fixes.
+    ///     dead list. ReplyError when the source is no list, rights were taken away, messages are
+    ///     larger than Redis' client-output-buffer-limit, or Redis refuses each fetch for a reason
+    ///     that neither waiting nor a new connection fixes.
     ///     std::bad_alloc when memory is short. None of them loses a message, and you can call
     ///     `next` again.
     ///

@@ -43,6 +43,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"settle", settle_script.source()},
         {"release", release_script.source()},
         {"adopt", adopt_script()},
+        {"measure", measure_script()},
         {"push by a guard", push_body().source()},
         {"release by a guard", release_body().source()},
         {"bury by a guard", bury_body().source()},

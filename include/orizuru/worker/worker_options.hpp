@@ -96,10 +96,11 @@ struct QueueOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How many deaths of workers a job survives; the next one sends it to the dead list. Each
     /// death counts as an attempt, added when an attempt fails. A job that always crashes its
-    /// worker never fails, so this bounds it, and not `retry.max_attempts`. All that a dead worker
-    /// ran is blamed, and then waits apart: with n threads, a worker holds at most n^(1 - c/3) such
-    /// jobs at a time, by the one that was blamed most often, c times. So those that a killer takes
-    /// along are not buried with it.
+    /// worker never fails, so this bounds it, and not `retry.max_attempts`. A dead worker's oldest
+    /// jobs are blamed, as many as it runs at once: those that it ran, behind those that ended and
+    /// whose settlement Redis had refused so far. All of them then wait apart: with n threads, a
+    /// worker holds at most n^(1 - c/3) such jobs at a time, by the one that was blamed most often,
+    /// c times. So those that a killer takes along are not buried with it.
     int max_recoveries = 3;
     /// How many entries the dead list keeps, and for how long.
     DeadLimits dead = {};

@@ -45,6 +45,8 @@ class Hold {
             m_until = Clock::now() + m_pauses.next(longest);
         }
     }
+    /// For so long, whether one lasts or not. Those of `begin` do not grow by it.
+    void begin_for(std::chrono::milliseconds time) noexcept { m_until = Clock::now() + time; }
     /// The next hold is a short one again.
     void succeeded() noexcept { m_pauses.reset(); }
     [[nodiscard]] bool over() const noexcept {

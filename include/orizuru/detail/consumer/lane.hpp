@@ -21,6 +21,7 @@
 #include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
+#include <orizuru/detail/mirror/cut_adoptions.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/lease.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
@@ -252,6 +253,7 @@ class Lane final : private LinkMember {
     }
     Verdict apply(Purpose purpose, Reply&& reply);
     [[gnu::cold]] void on_registered();
+    [[gnu::cold]] void on_measured(const Reply& reply);
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
     void wake_own() noexcept;
@@ -278,6 +280,7 @@ class Lane final : private LinkMember {
     HeldMessages m_held;
     LinkedList<Watch> m_watches;
     Hold m_hold;
+    CutAdoptions m_cuts;
     Home m_home = Home::here;
     Attendance m_attendance;
     Suspects m_suspects = Suspects::none;

@@ -151,11 +151,15 @@ inline void Lane::advance() {
         m_link->owes(*this, Purpose::start) == 0) {
         compose(Purpose::start, &Mirror::send_start);
     } else if (m_mirror.state() == Mirror::State::recovering && m_link->may_adopt(*this) &&
-               m_link->owes(*this, Purpose::seek) == 0) {
+               m_link->owes(*this, Purpose::seek) == 0 &&
+               m_link->owes(*this, Purpose::measure) == 0) {
         if (must_seek_waiter()) {
             m_link->send(*this, Purpose::seek, [this](std::string& out) {
                 append_command(out, "CLIENT", "LIST", "ID", m_sought);
             });
+        } else if (m_cuts.must_measure()) {
+            m_link->send(*this, Purpose::measure,
+                         [this](std::string& out) { m_mirror.send_measure(out); });
         } else {
             compose(Purpose::adopt, &Mirror::send_adopt);
         }

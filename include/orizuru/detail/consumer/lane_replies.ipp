@@ -45,6 +45,10 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply) {
         m_sought = 0;
         return {};
     }
+    if (purpose == Purpose::measure) {
+        on_measured(reply);
+        return {};
+    }
     Verdict verdict =
         purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
     if (running()) {
@@ -61,8 +65,16 @@ inline void Lane::on_registered() {
         EndpointParts::of(m_endpoint).place->set(m_link->server());
     }
     m_lease.confirm();
+    m_cuts.ended();
     m_refusal.forget();
     wake_own(); // a thread that polls may go on
+}
+
+inline void Lane::on_measured(const Reply& reply) {
+    if (const auto refusal = m_cuts.measured(reply)) {
+        m_hold.begin_for(m_cuts.pause());
+        keep_refusal(*refusal);
+    }
 }
 
 inline void Lane::after_recovery(const Recovered& recovered) {
@@ -144,6 +156,9 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
 
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Lane::on_broken(std::string_view reason) noexcept {
+    if (m_link->adopts_alone(*this)) {
+        m_cuts.cut();
+    }
     m_home = astray() ? Home::doubtful : m_home;
     if (m_mirror.unanswered()) {
         begin_recovery(reason);

@@ -115,7 +115,11 @@ class Link {
     /// True when the member's ADOPT can be sent now. A list can be long, and after a break all
     /// members may have to adopt theirs.
     [[nodiscard]] bool may_adopt(const LinkMember& member) const noexcept {
-        return owes(member, Purpose::adopt) == 0 && m_owed.count(Purpose::adopt) < most_adopting;
+        return owes(member, Purpose::adopt) == 0 && m_owed.count(Purpose::adopt) < m_most_adopting;
+    }
+    /// True when the member's ADOPT has been sent, and no other's.
+    [[nodiscard]] bool adopts_alone(const LinkMember& member) const noexcept {
+        return owes(member, Purpose::adopt) == 1 && m_owed.count(Purpose::adopt) == 1;
     }
     [[nodiscard]] std::size_t owes(const LinkMember& member, Purpose purpose) const noexcept {
         return m_owed.count(purpose, &member);
@@ -172,6 +176,7 @@ class Link {
     bool m_shut_down = false; ///< for the leader to close
     bool m_proven = false;    ///< a reply has come on this connection
     OwedReplies m_owed;
+    std::size_t m_most_adopting = most_adopting;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
 
     Hold m_hold; ///< nothing is composed before its end
@@ -393,6 +398,8 @@ inline void Link::end(std::string_view reason) noexcept {
         m_shut_down = true;
         keep_failure(m_last_failure, reason);
         m_stream->shutdown();
+        // Where one of them ends each connection, this shows which one it is.
+        m_most_adopting = m_owed.count(Purpose::adopt) > 0 ? 1 : most_adopting;
     }
     m_owed.fail();
 }

@@ -21,10 +21,11 @@ class LinkMember : public Linked {
   public:
     /// Why a request is sent.
     enum class Purpose : std::uint8_t {
-        start, ///< registers the consumer
-        seek,  ///< asks whether the connection of a blocking fetch in doubt is gone
-        adopt, ///< takes over the consumer's own list after a doubt
-        chain  ///< settles or fetches
+        start,   ///< registers the consumer
+        seek,    ///< asks whether the connection of a blocking fetch in doubt is gone
+        measure, ///< asks how large the list is whose adoption ends the connection
+        adopt,   ///< takes over the consumer's own list after a doubt
+        chain    ///< settles or fetches
     };
 
     /// Takes the reply to a request. Acts on the verdict as far as it concerns the queue, and

@@ -51,6 +51,15 @@ class Adoption {
                        next.header(0), fence.count(), lease.count(), m_target.header_prefix());
     }
 
+    /// Appends a command that asks for the size of what `send` asks for.
+    [[gnu::cold]] void send_measure(std::string& out, const Keys& keys) const {
+        std::vector<std::string> lists{keys.processing(m_target.id)};
+        for (const Identity& tried : m_tried) {
+            lists.push_back(keys.processing(tried.id));
+        }
+        append_command(out, "EVAL", measure_script(), lists.size(), lists);
+    }
+
     /// Takes the reply to the last `send`. Sets `result()` if no other reply is needed.
     [[gnu::cold]] Verdict on_reply(const Reply& reply) {
         if (!reply.is(Reply::Type::error)) {

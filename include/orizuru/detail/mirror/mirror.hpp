@@ -164,6 +164,10 @@ class Mirror {
     /// Fetches one message on the same connection, if there is one.
     void send_look(std::string& out);
     [[gnu::cold]] void send_adopt(std::string& out);
+    /// Asks how large the list is whose adoption was sent before.
+    [[gnu::cold]] void send_measure(std::string& out) const {
+        m_adoption->send_measure(out, m_keys);
+    }
 
     // Replies, in the order of the requests on the connection. Payloads are swapped out of them.
 

@@ -255,6 +255,26 @@ return {header, held}
     return script;
 }
 
+/// Tells how much an adoption that is never answered may have in its reply.
+///
+/// KEYS the lists of the consumer's incarnations, of which one is there
+/// Returns {messages, bytes of all, bytes of the largest}
+/// Reads them all, O(bytes).
+inline std::string_view measure_script() {
+    return R"lua(
+local messages, bytes, largest = 0, 0, 0
+for _, key in ipairs(KEYS) do
+    if redis.call('TYPE', key).ok == 'list' then
+        for _, payload in ipairs(redis.call('LRANGE', key, 0, -2)) do
+            messages, bytes = messages + 1, bytes + #payload
+            largest = math.max(largest, #payload)
+        end
+    end
+end
+return {messages, bytes, largest}
+)lua";
+}
+
 // Bodies of settlements, wrapped in the checks and the removal of `payload`.
 
 /// ack of a suspect, which ends its recoveries: KEYS recoveries
