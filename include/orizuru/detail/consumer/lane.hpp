@@ -234,6 +234,7 @@ class Lane final : private LinkMember {
     [[nodiscard]] std::chrono::milliseconds longest_hold() const noexcept override {
         return attempts_apart(m_mirror.lease());
     }
+    [[gnu::cold]] void on_cut_adoption() noexcept override { m_cuts.cut(); }
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);
     }

@@ -156,9 +156,6 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
 
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Lane::on_broken(std::string_view reason) noexcept {
-    if (m_link->adopts_alone(*this)) {
-        m_cuts.cut();
-    }
     m_home = astray() ? Home::doubtful : m_home;
     if (m_mirror.unanswered()) {
         begin_recovery(reason);

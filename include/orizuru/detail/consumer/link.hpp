@@ -117,10 +117,6 @@ class Link {
     [[nodiscard]] bool may_adopt(const LinkMember& member) const noexcept {
         return owes(member, Purpose::adopt) == 0 && m_owed.count(Purpose::adopt) < m_most_adopting;
     }
-    /// True when the member's ADOPT has been sent, and no other's.
-    [[nodiscard]] bool adopts_alone(const LinkMember& member) const noexcept {
-        return owes(member, Purpose::adopt) == 1 && m_owed.count(Purpose::adopt) == 1;
-    }
     [[nodiscard]] std::size_t owes(const LinkMember& member, Purpose purpose) const noexcept {
         return m_owed.count(purpose, &member);
     }
@@ -158,6 +154,7 @@ class Link {
     [[gnu::cold]] void on_attempt_cut_short();
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
     void take(Reply&& reply);
+    [[gnu::cold]] void on_cut(const ConnectionError& error) noexcept;
     [[gnu::cold]] void act_on(const Verdict& verdict);
     [[gnu::cold]] void end(std::string_view reason) noexcept;
     [[gnu::cold]] void begin_outage(std::string_view reason) noexcept;
@@ -311,10 +308,20 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
         if (ready == 0 && Clock::now() >= due) {
             lose(at_address("no reply within command_timeout"));
         }
+    } catch (const ConnectionError& error) {
+        on_cut(error);
     } catch (const std::exception& error) {
         // A reader that ran out of memory inside a reply is as unusable as a broken connection.
         lose(error.what());
     }
+}
+
+/// The server has ended the connection, or the network has.
+inline void Link::on_cut(const ConnectionError& error) noexcept {
+    if (LinkMember* const only = m_owed.only(Purpose::adopt)) {
+        only->on_cut_adoption();
+    }
+    lose(error.what());
 }
 
 inline void Link::take(Reply&& reply) {

@@ -33,6 +33,8 @@ class LinkMember : public Linked {
     virtual Verdict on_reply(Purpose purpose, Reply&& reply) = 0;
     /// The connection breaks, if there is one: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
+    /// The connection ended behind the request to adopt, the only one on it.
+    virtual void on_cut_adoption() noexcept = 0;
     /// No connection can be made, or the connection broke while it was in use.
     virtual void on_outage(std::string_view reason) noexcept = 0;
     /// Connected. `repair` describes the outage that this ends; empty if there was none.

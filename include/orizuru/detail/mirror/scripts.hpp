@@ -261,7 +261,9 @@ return {header, held}
 /// Returns {messages, bytes of all, bytes of the largest}
 /// Reads them all, O(bytes).
 inline std::string_view measure_script() {
-    return R"lua(
+    static constexpr auto script = moving_script(R"lua(
+local refused = refusal({}, {{'TYPE', KEYS[1]}, {'LRANGE', KEYS[1], '0', '0'}})
+if refused then return refused end
 local messages, bytes, largest = 0, 0, 0
 for _, key in ipairs(KEYS) do
     if redis.call('TYPE', key).ok == 'list' then
@@ -272,7 +274,8 @@ for _, key in ipairs(KEYS) do
     end
 end
 return {messages, bytes, largest}
-)lua";
+)lua");
+    return script;
 }
 
 // Bodies of settlements, wrapped in the checks and the removal of `payload`.
