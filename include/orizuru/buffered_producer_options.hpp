@@ -16,7 +16,7 @@ struct BufferedProducerOptions {
     /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
 
-    /// How many messages one LPUSH carries, 1 to 1000, and at most about 1 MiB of them. The
+    /// The most messages that one LPUSH carries, 1 to 1000, and at most about 1 MiB of them. The
     /// producer keeps up to three times as many in memory.
     int size = 100;
 

@@ -24,10 +24,10 @@ class KeptStream;
 
 /// One connection, for one thread at a time.
 ///
-/// It never repeats a command by itself, but for one that a node of a Cluster has refused because
-/// another has the key. A ConnectionError or ProtocolError closes it; the next
-/// command connects again, within connect_timeout. When a command finds the connection closed
-/// before it sends anything, it reconnects without an error, since nothing can have been lost.
+/// It repeats a command by itself only when a Cluster node has refused it because another node has
+/// the key. A ConnectionError or ProtocolError closes it; the next command connects again, within
+/// connect_timeout. When a command finds the connection closed before it sends anything, it
+/// reconnects without an error, since nothing can have been lost.
 class Connection {
   public:
     /// Connects. Throws ConnectionError within connect_timeout (name resolution excluded),

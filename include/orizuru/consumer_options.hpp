@@ -13,8 +13,8 @@
 
 namespace orizuru {
 
-/// When an ack reaches Redis. In either mode, a message whose ack has not reached Redis when the
-/// process dies is redelivered, and may be the one blamed for the death
+/// Chooses when an ack reaches Redis. In either mode, a message whose ack has not reached Redis
+/// when the process dies is redelivered, and may be the one blamed for the death
 /// (GarbageCollectorOptions::blamed).
 enum class AckMode {
     immediate, ///< ack() returns when Redis has answered
@@ -28,8 +28,8 @@ struct ConsumerOptions {
     /// without the right to that connects nevertheless.
     std::string name = "consumer";
 
-    /// How long the consumer may go unheard before a collector gives its messages to others; 100 ms
-    /// to 24 h. A thread sends three beats in each lease, whatever the handler does.
+    /// Time the consumer may go unheard before a collector gives its messages to others; 100 ms to
+    /// 24 h. A thread sends three beats in each lease, whatever the handler does.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
 
     /// The most messages that one fetch takes, 1 to 1000. Above 1, `next` requests another batch

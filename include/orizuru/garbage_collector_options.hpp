@@ -13,8 +13,8 @@
 namespace orizuru {
 
 struct GarbageCollectorOptions {
-    /// How often a message may be blamed for a consumer's death; the next time it goes to the dead
-    /// list. The counts expire 72 h after the last one was added.
+    /// Number of times that a message may be blamed for a consumer's death; the next time it goes
+    /// to the dead list. The counts expire 72 h after the last one was added.
     int max_recoveries = 3;
     /// The most rejected messages that one step requeues, 1 to 1000.
     int batch = 1000;
@@ -37,16 +37,16 @@ struct GarbageCollectorOptions {
     /// Called for suspects, buried messages, an eviction policy that may lose messages, a refused
     /// SCAN, and a BackgroundCollector's failed pass. The default writes lines to stderr.
     std::function<void(const Event&)> on_event = write_event;
-    /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
+    /// Number of messages blamed for the death of the consumer that held them, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed
     /// it. A Worker tells its own n in Redis, which counts instead. Several that are blamed are
     /// suspects and wait apart (Keys::suspects), if the consumers that live can take them, or the
-    /// dead one could where none lives: any but those of 0.1.0. A Worker holds at most
-    /// n^(1 - c/3) suspects at a time, where one of them was blamed c times and none oftener;
-    /// another consumer holds one. So the next deaths leave only the killer. An ack ends a
-    /// suspect's count. Suspects that no consumer asks for within 10 minutes, or its lease, go back
-    /// to the source once one lives. Equal messages share a count, which a death raises once, and
-    /// so do attempts of a job. Collectors of one queue should agree: they count together.
+    /// dead one could where none lives: any but those of 0.1.0. A Worker holds at most n^(1 - c/3)
+    /// suspects at a time, where one of them was blamed c times and none oftener; another consumer
+    /// holds one. So the next deaths leave only the killer. An ack ends a suspect's count. Suspects
+    /// that no consumer asks for within 10 minutes, or its lease, go back to the source once one
+    /// lives. Equal messages share a count, which a death raises once, and so do attempts of a job.
+    /// Collectors of one queue should agree: they count together.
     std::int64_t blamed = 1;
 };
 
@@ -57,7 +57,7 @@ struct Collected {
                                  ///< to wait apart
     std::uint64_t buried = 0;    ///< messages sent to the dead list
     std::uint64_t consumers = 0; ///< consumers found dead
-    std::uint64_t suspects = 0;  ///< of those reclaimed, those that wait apart
+    std::uint64_t suspects = 0;  ///< those of `reclaimed` that wait apart
 
     friend bool operator==(const Collected&, const Collected&) = default;
 };

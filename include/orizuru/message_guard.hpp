@@ -26,7 +26,8 @@ namespace detail {
 
 struct GuardAccess;
 
-/// Whether a guard of T pushes a U as what it is.
+/// True if push(queue, U) of a guard of T encodes the U itself; false if it is converted to T
+/// first.
 template <class U, class T>
 inline constexpr bool is_kept_whole =
     !std::same_as<U, T> && (!std::convertible_to<const U&, T> || std::derived_from<U, T> ||

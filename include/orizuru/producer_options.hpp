@@ -12,7 +12,7 @@ namespace orizuru {
 /// Replicas that must have a push before it is confirmed, so that a failover to one keeps it.
 struct Replicas {
     int count = 0; ///< 0: waits for none
-    /// How long a push waits for them, besides command_timeout.
+    /// Time a push waits for them, besides command_timeout.
     std::chrono::milliseconds within = std::chrono::seconds(1);
 };
 

@@ -17,7 +17,7 @@ struct Reply {
 
     Type type = Type::nil;
     std::int64_t integer = 0;
-    std::string text; ///< of a status, an error or a string
+    std::string text; ///< set for a status, an error or a string
     std::vector<Reply> elements;
 
     [[nodiscard]] bool is(Type other) const noexcept { return type == other; }

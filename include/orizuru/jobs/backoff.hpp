@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How long a job that has failed waits for its next try: the usual functions of a RetryPolicy
-// (retry.hpp).
+// The usual functions of a RetryPolicy (retry.hpp) for the time that a failed job waits for its
+// next try.
 
 #include <orizuru/detail/base/config.hpp>
 
@@ -14,9 +14,9 @@
 
 namespace orizuru {
 
-/// How long to wait after a failed try, counted from 1: 0 to 100 years, to which other times are
-/// bounded. A pure function of the try and of a seed. Different seeds spread jobs that failed
-/// together.
+/// Returns the time to wait after a failed try, counted from 1: 0 to 100 years, to which other
+/// times are bounded. A pure function of the try and of a seed. Different seeds spread jobs that
+/// failed together.
 using Backoff = std::function<std::chrono::milliseconds(int attempt, std::uint64_t seed)>;
 
 namespace detail {

@@ -21,11 +21,12 @@
 
 namespace orizuru {
 
-/// When a batch is complete: as soon as either is reached.
+/// Limits of a batch: it is complete as soon as it reaches either.
 struct BatchOptions {
     /// The most messages, 1 to 100,000. With a `prefetch` as large Redis is asked least often.
     int size = 100;
-    /// How long the first message may wait for others; 0 = take those that are there, up to `size`.
+    /// The longest time that the first message waits for others; 0 = take those that are there, up
+    /// to `size`.
     std::chrono::milliseconds time = std::chrono::seconds(1);
 };
 

@@ -22,7 +22,7 @@
 
 namespace orizuru {
 
-/// What happens to a message for a queue that is full.
+/// Chooses what happens to a message for a queue that is full.
 enum class Overflow {
     refuse,     ///< it is not pushed
     drop_oldest ///< it is pushed; the messages that would be served next are deleted, and unique
@@ -40,7 +40,7 @@ struct BoundedPush {
     /// More than one when the queue was longer than the bound; up to 1000, or as many as have 4
     /// MiB. If it is longer still, the pushes that follow drop the rest.
     std::uint64_t dropped;
-    std::uint64_t length; ///< of the queue after the push
+    std::uint64_t length; ///< the queue's after the push
 
     friend bool operator==(const BoundedPush&, const BoundedPush&) = default;
 };

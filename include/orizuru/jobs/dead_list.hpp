@@ -33,7 +33,7 @@ class Inspector;
 struct DeadEntry {
     std::string payload;
     std::string reason;
-    /// When it died, by Redis' clock.
+    /// Time at which it died, by Redis' clock.
     std::chrono::sys_time<std::chrono::milliseconds> time{};
     /// The element as Redis has it.
     std::string bytes;
@@ -41,7 +41,7 @@ struct DeadEntry {
     bool readable = true;
 };
 
-/// How much of a dead list is kept.
+/// Limits to which a dead list is trimmed.
 struct DeadLimits {
     /// 0 = any number.
     std::int64_t most = 10'000;
@@ -143,7 +143,7 @@ class DeadList {
     /// The result of a cut of the list.
     struct Cut {
         std::uint64_t gone;
-        std::uint64_t over; ///< what is still to go
+        std::uint64_t over; ///< entries that are still to go
     };
     Cut cut_to(std::int64_t most, std::uint64_t at_once);
     Redriven take(std::uint64_t limit,

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a handler, or a function that a Ledger runs, says by an exception that a job is not to be
+// Exceptions by which a handler, or a function that a Ledger runs, says that a job is not to be
 // tried again.
 
 #include <stdexcept>

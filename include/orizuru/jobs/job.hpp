@@ -60,27 +60,27 @@ struct Job {
     /// Which try this is, from 1.
     int attempt = 1;
     JobTime first_enqueued_at{};
-    /// When this try was enqueued; if it was put off, when it is due; if a person had it served
-    /// from the dead list, or before its time, when that was.
+    /// Time at which this try was enqueued; if it was put off, the time it is due; if a person had
+    /// it served from the dead list, or before its time, the time of that.
     JobTime enqueued_at{};
-    /// When a handler failed first.
+    /// Time at which a handler failed first.
     std::optional<JobTime> first_failed_at = {};
     /// After this time nobody needs it any more.
     std::optional<JobTime> expires_at = {};
     /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
     /// and what is beyond 10,000 bytes is cut off.
     std::string last_error = {};
-    /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
-    /// lock that its ack releases.
+    /// Id that makes it the same as another job, if it was pushed as unique (unique.hpp); its ack
+    /// releases the lock of this id.
     std::string unique_id = {};
     /// The queue that it was pushed to, when a retry or an Inspector has brought it to another one:
     /// the lock is that queue's.
     std::string unique_queue = {};
-    /// What travels beside the payload: a trace context, a tenant.
+    /// Data that travels beside the payload: a trace context, a tenant.
     JobAttributes attributes = {};
     /// Which of a queue's handlers it is for; empty: the one without a kind.
     std::string kind = {};
-    /// How often it is tried in all; empty: as its RetryPolicy says.
+    /// Number of tries in all; empty: as its RetryPolicy says.
     std::optional<int> max_attempts = {};
     T payload;
 
@@ -113,13 +113,13 @@ template <class T>
 
 namespace detail {
 
-/// What decoding a job keeps from one to the next.
+/// Memory that decoding keeps from one job to the next.
 struct JobScratch {
     enum class Part { nothing, envelope, payload };
 
     msgpack::zone zone;
     Scratch payload;
-    Part decoding = Part::envelope; ///< what an exception has interrupted
+    Part decoding = Part::envelope; ///< the part that an exception has interrupted
 };
 
 template <class T>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What travels beside the payload of a job (job.hpp): a trace context, a tenant, a user.
+// Data that travels beside the payload of a job (job.hpp): a trace context, a tenant, a user.
 
 #include <functional>
 #include <map>

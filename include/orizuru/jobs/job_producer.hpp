@@ -41,17 +41,17 @@ namespace orizuru {
 template <class T>
 using PushMiddleware = std::function<void(Job<T>& job, const std::function<void()>& push)>;
 
-/// What can be chosen for one job.
+/// Options of one job.
 struct JobOptions {
-    /// How long after it is due it expires, by Redis' clock.
+    /// Time from when it is due until it expires, by Redis' clock.
     std::optional<std::chrono::milliseconds> expires_after = {};
-    /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
+    /// Time it waits before it is due, by Redis' clock; 0 or less = it is due at once.
     std::chrono::milliseconds delay{};
-    /// When it is due, by Redis' clock; then `delay` does not count.
+    /// Time at which it is due, by Redis' clock; then `delay` does not count.
     std::optional<JobTime> at = {};
-    /// What travels beside the payload.
+    /// Data that travels beside the payload.
     JobAttributes attributes = {};
-    /// How often it is tried in all; empty: as its RetryPolicy says.
+    /// Number of tries in all; empty: as its RetryPolicy says.
     std::optional<int> max_attempts = {};
     /// Pushed only when no other job of the queue holds the lock of this id (unique.hpp).
     std::optional<std::string> unique = {};

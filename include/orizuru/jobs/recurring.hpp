@@ -44,12 +44,12 @@ struct Recurrence {
     /// Makes the message of an occurrence. Several processes may each make one; one is pushed.
     std::function<T(std::chrono::sys_seconds)> message;
     TimeZone zone = {};
-    /// How many missed occurrences to push, newest kept; 1 to 1000.
+    /// The most missed occurrences to push, newest kept; 1 to 1000.
     int catch_up = 1;
 };
 
 struct RecurringOptions {
-    /// How often Redis' clock is read at least, in case it is set. 100 ms to 24 h.
+    /// The longest time between two reads of Redis' clock, in case it is set. 100 ms to 24 h.
     std::chrono::milliseconds poll = std::chrono::seconds(10);
     /// As in ProducerOptions.
     std::int64_t max_payload = std::int64_t{16} << 20;

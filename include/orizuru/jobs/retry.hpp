@@ -70,31 +70,31 @@ bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}
     return detail::put_off(guard, options, detail::due_at(time));
 }
 
-/// What `retry` did with a job.
+/// Outcome of `retry` for a job.
 enum class RetryOutcome {
     put_off,   ///< it comes again after `delay`
     buried,    ///< it is on the dead list: it was the last try, or so it was decided
     discarded, ///< it is acked: it was the last try, or so it was decided
-    lost       ///< nothing: the lease was lost before, another consumer has it
+    lost       ///< no change: the lease was lost before, another consumer has it
 };
 
 struct Retried {
     RetryOutcome outcome;
     std::chrono::milliseconds delay{};
-    std::string reason = {}; ///< of one that was buried: as it is on the dead list
+    std::string reason = {}; ///< set if it was buried: as it is on the dead list
 };
 
 namespace detail {
 
-/// What is to be known of a try that has failed.
+/// Facts about a try that has failed.
 struct FailedTry {
     std::string_view reason;
     std::exception_ptr error = {}; ///< null: no decision is asked for
     RetryDecision::Action action = RetryDecision::Action::by_policy;
     bool last = false; ///< whatever the policy says
     int crashes = 0;
-    std::uint64_t recoveries = 0; ///< of the job in all, where `crashes` are those not yet charged
-    const JobAttributes* attributes = nullptr; ///< of the next try; null: as they are
+    std::uint64_t recoveries = 0; ///< the job's in all; `crashes` are those not yet charged
+    const JobAttributes* attributes = nullptr; ///< the next try's; null: as they are
     std::optional<JobTime> now = {};           ///< empty: by the host's clock
 };
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When a job that failed is tried again, and when it is given up.
+// Decides when a job that failed is tried again, and when it is given up.
 
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -17,16 +17,16 @@
 
 namespace orizuru {
 
-/// What happens to a job that will not be tried again.
+/// Chooses what happens to a job that will not be tried again.
 enum class Exhausted {
     bury,   ///< to the dead list
     discard ///< it is acked: nobody needs it
 };
 
-/// What becomes of a job that has failed.
+/// Decision about a job that has failed.
 struct RetryDecision {
     enum class Action {
-        by_policy, ///< what the rest of the policy says
+        by_policy, ///< as the rest of the policy says
         retry,     ///< it is tried again after `delay`, unless this was its last try
         discard,   ///< it is acked: nobody needs it
         bury       ///< to the dead list
@@ -36,7 +36,7 @@ struct RetryDecision {
 };
 
 struct RetryPolicy {
-    /// How often a job is tried in all, unless the job says so itself (JobOptions::max_attempts).
+    /// Number of tries of a job in all, unless the job says so itself (JobOptions::max_attempts).
     /// It is looked at when a try fails; tries that end with the death of a worker are added then,
     /// and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;

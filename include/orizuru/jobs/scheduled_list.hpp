@@ -29,7 +29,7 @@ class Inspector;
 /// One scheduled message.
 struct ScheduledEntry {
     std::string payload;
-    /// When it is due, by Redis' clock.
+    /// Time at which it is due, by Redis' clock.
     JobTime due{};
     /// The element as Redis has it: it tells equal messages apart.
     std::string bytes;

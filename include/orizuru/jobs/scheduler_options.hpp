@@ -11,8 +11,8 @@
 namespace orizuru {
 
 struct SchedulerOptions {
-    /// How often all schedulers of a queue together look at least, on average, in case the one that
-    /// was woken has died. 100 ms to 24 h.
+    /// The longest time, on average, between two looks by all schedulers of a queue together, in
+    /// case the one that was woken has died. 100 ms to 24 h.
     std::chrono::milliseconds poll = std::chrono::seconds(5);
 };
 

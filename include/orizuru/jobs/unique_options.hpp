@@ -2,17 +2,17 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a unique job (unique.hpp).
+// Options of a unique job (unique.hpp).
 
 #include <chrono>
 
 namespace orizuru {
 
-/// What ends a job's lock.
+/// Event that ends a job's lock.
 enum class UniqueRelease {
     on_ack,    ///< ack_unique, the removal of the job for good, or the end of its ttl
     on_expiry, ///< the end of its ttl alone
-    never      ///< nothing: the id is used once; its key stays in Redis for ever
+    never      ///< no event: the id is used once; its key stays in Redis for ever
 };
 
 struct UniqueOptions {

@@ -28,14 +28,14 @@ struct Claim {
     enum class State {
         claimed, ///< by this call
         busy,    ///< by another claim, whose lease holds
-        done     ///< nothing is claimed
+        done     ///< the id was done before: this call claims nothing
     };
 
     State state;
-    OnceToken token = {};                 ///< when claimed
-    JobTime until = {};                   ///< when busy: the end of the lease, by Redis' clock
-    std::chrono::milliseconds busy_for{}; ///< the same, from the call
-    std::optional<std::string> result{};  ///< when done, if one was stored
+    OnceToken token = {};                 ///< if claimed
+    JobTime until = {};                   ///< if busy: the end of the lease, by Redis' clock
+    std::chrono::milliseconds busy_for{}; ///< time from the call to `until`
+    std::optional<std::string> result{};  ///< if done, and one was stored
 };
 
 } // namespace orizuru

@@ -7,11 +7,12 @@
 // claim is not a mark: when its holder dies or fails, the id can be claimed again, and nothing is
 // lost.
 //
-// What holds: at most one claim of an id has a lease that holds; each claim has a fencing token,
-// higher than all before it in its scope; only the latest claim changes anything; and a claim
-// behind the mark gets the stored result.
+// It is guaranteed that at most one claim of an id has a lease that holds; each claim has a fencing
+// token, higher than all before it in its scope; only the latest claim changes anything; and a
+// claim behind the mark gets the stored result.
 //
-// What does not hold: Redis cannot undo an effect elsewhere. An effect is repeated
+// It is not guaranteed that an effect happens once: Redis cannot undo an effect elsewhere. It is
+// repeated
 //   when its process dies between the effect and the mark, or cannot reach Redis for the lease;
 //   when it goes on after its claim's lease, and another process has claimed the id;
 //   when it throws after it has had consequences;

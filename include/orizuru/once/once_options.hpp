@@ -2,18 +2,19 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a Once.
+// Options of a Once.
 
 #include <chrono>
 
 namespace orizuru {
 
 struct OnceOptions {
-    /// How long a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a
-    /// consumer's beats, at least the consumer's lease, of which each has three.
+    /// Time a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a consumer's
+    /// beats, at least the consumer's lease, of which each has three.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// How long Redis remembers that an id is done, with its result; 1 ms to 100 years. Longer than
-    /// the id can come again. Redis remembers a claim for as long after its lease.
+    /// Time for which Redis remembers that an id is done, with its result; 1 ms to 100 years.
+    /// Choose it longer than the id can come again. Redis remembers a claim for as long after its
+    /// lease.
     std::chrono::milliseconds remember = std::chrono::hours(24);
 };
 

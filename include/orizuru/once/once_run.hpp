@@ -22,11 +22,12 @@ enum class OnceOutcome {
 
 struct OnceRun {
     OnceOutcome outcome;
-    std::optional<std::string> result{};  ///< of this run or of the one before
-    std::chrono::milliseconds busy_for{}; ///< when busy: until the other lease ends
+    std::optional<std::string> result{};  ///< this run's or that of the one before
+    std::chrono::milliseconds busy_for{}; ///< if busy: until the other lease ends
 };
 
-/// What Once::run calls, with the claim's token or nothing. It may return a result to be stored.
+/// A function that Once::run calls, with the claim's token or without. It may return a result to be
+/// stored.
 template <class F>
 concept OnceEffect = detail::Effect<F, const OnceToken&>;
 

@@ -48,9 +48,9 @@ class Cli {
     /// The text to show in place of a payload. An exception's message is shown before the payload.
     using Format = std::function<std::string(const PlacedMessage& message)>;
 
-    /// What a command of your own gets.
+    /// Arguments of a command of your own.
     struct Call {
-        const Endpoint& endpoint;                  ///< of the address that the user has named
+        const Endpoint& endpoint;                  ///< for the address that the user has named
         const std::vector<std::string>& arguments; ///< behind the command's name
         std::ostream& out;
         std::stop_token stop; ///< requested by SIGINT and SIGTERM

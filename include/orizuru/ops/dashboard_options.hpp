@@ -14,7 +14,7 @@
 
 namespace orizuru {
 
-/// What a viewer may do.
+/// Rights of a viewer.
 enum class DashboardAccess {
     none,
     read,
@@ -38,16 +38,17 @@ struct DashboardOptions {
     std::vector<std::string> queues = {};
     /// False: payloads leave the process in no form. Error texts and job attributes still do.
     bool show_payloads = true;
-    /// What is shown in place of a payload, to decode or to redact it; of the text the first 4 KiB.
-    /// The payload itself then leaves the process in no other form. It may throw: the page shows
-    /// what() instead. Called on the threads of handle(). For a job it gets the job's payload.
+    /// Returns the text to show in place of a payload, to decode or to redact it; the first 4 KiB
+    /// are shown. The payload itself then leaves the process in no other form. It may throw: the
+    /// page shows what() instead. Called on the threads of handle(). For a job it gets the job's
+    /// payload.
     std::function<std::string(std::string_view queue, std::string_view payload)> format_payload =
         {};
-    /// How often the numbers of all queues are read while somebody looks, 100 ms to 1 min. When
-    /// reading takes more than a twentieth of that, it is done less often, down to a fifth.
+    /// Time between two reads of the numbers of all queues while somebody looks, 100 ms to 1 min.
+    /// When reading takes more than a twentieth of that, it is done less often, down to a fifth.
     std::chrono::milliseconds refresh = std::chrono::seconds(2);
-    /// How far two of the 120 points of a queue's sparkline are apart, 100 ms to 1 h. The numbers
-    /// are read as often when nobody looks.
+    /// Time between two of the 120 points of a queue's sparkline, 100 ms to 1 h. The numbers are
+    /// read as often when nobody looks.
     std::chrono::milliseconds history_step = std::chrono::seconds(30);
 };
 

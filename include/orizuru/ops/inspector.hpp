@@ -35,7 +35,7 @@ struct SoughtId;
 /// For one thread at a time: one connection, in a Cluster one for each hash tag, made when it is
 /// needed.
 ///
-/// Reading needs no right to write: a user with `+@read +eval_ro` and a replica suffice, but for
+/// Reading needs no right to write: a user with `+@read +eval_ro` and a replica suffice, except for
 /// the clock, which needs TIME. Each step is one script, so a message is in exactly one place, and
 /// what a consumer holds is never touched. All calls block at most connect_timeout and
 /// command_timeout, and throw std::invalid_argument for an impossible queue name, ConnectionError,

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How jobs have ended, and how long they took, as Prometheus' text: of one worker, or of all
+// Writes how jobs have ended, and how long they took, as Prometheus' text: of one worker, or of all
 // workers of some queues as an Inspector reads it. Let Prometheus scrape either, or it adds up
 // both.
 

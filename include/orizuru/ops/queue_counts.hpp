@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What workers have reported of the jobs of a queue, as an Inspector reads it.
+// The reports of workers about the jobs of a queue, as an Inspector reads them.
 
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/worker/worker_statistics.hpp>
@@ -13,9 +13,9 @@
 
 namespace orizuru {
 
-/// How the jobs of a queue have ended on one day.
+/// Outcomes of a queue's jobs on one day.
 struct DayCounts {
-    std::chrono::sys_days day; ///< of UTC, by Redis' clock
+    std::chrono::sys_days day; ///< in UTC, by Redis' clock
     WorkerStatistics outcomes = {};
 };
 

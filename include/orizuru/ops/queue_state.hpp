@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an Inspector sees of a queue.
+// A queue as an Inspector sees it.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -34,14 +34,14 @@ struct QueueState {
     std::uint64_t suspected = 0;
     std::uint64_t dead = 0;
     std::uint64_t consumers = 0; ///< registered, whether they are alive or not
-    std::uint64_t unheard = 0;   ///< of these, for their lease: no collector has been here since
+    std::uint64_t unheard = 0;   ///< unheard for their lease: no collector has been here since
     bool paused = false;
     /// There are rejected messages, and for a day or longer no collector has been here.
     bool uncollected = false;
-    /// When the message that is served next was enqueued; nothing if it is no job, or there is
+    /// Time at which the message to be served next was enqueued; empty if it is no job, or there is
     /// none.
     std::optional<JobTime> oldest = {};
-    /// When the first of those scheduled is due.
+    /// Time at which the first of those scheduled is due.
     std::optional<JobTime> next_due = {};
     /// Redis' clock; nothing for a user without the right to TIME.
     std::optional<JobTime> now = {};
@@ -49,10 +49,11 @@ struct QueueState {
 
 struct ConsumerState {
     std::string id;
-    /// Nothing: it has gone unheard for its lease. Then a collector gives back what it holds.
+    /// Rest of its lease; empty: it has gone unheard for its lease. Then a collector gives back
+    /// what it holds.
     std::optional<std::chrono::milliseconds> lease_left = {};
     std::uint64_t held = 0;
-    /// How often it has settled or fetched, about.
+    /// Number of its settlements and fetches, about.
     std::uint64_t steps = 0;
 };
 
@@ -64,11 +65,12 @@ struct PlacedMessage {
     std::string bytes;
     /// Why it died.
     std::string reason = {};
-    /// When it died or is due.
+    /// Time at which it died or is due.
     std::optional<JobTime> time = {};
     /// Who holds it.
     std::string consumer = {};
-    /// How often a suspected one was blamed for a consumer's death; forgotten 72 h after the last.
+    /// Number of times that a suspected one was blamed for a consumer's death; forgotten 72 h after
+    /// the last.
     std::uint64_t blamed = 0;
 
     /// The job in the payload; nothing when that is no job's envelope.

@@ -16,7 +16,7 @@ struct ServeOptions {
     bool expose = false;
     /// From the beginning of a connection to the end of its response, 10 ms to 1 min.
     std::chrono::milliseconds request_timeout = std::chrono::seconds(5);
-    /// How many there may be at once, 1 to 10,000; a further one is closed at once.
+    /// The most connections at once, 1 to 10,000; a further one is closed at once.
     int connections = 64;
     /// Called once it listens, with the origin for Dashboard::link: "http://127.0.0.1:8080". For a
     /// Unix socket it is "http://localhost", as somebody has to forward a port to it.

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Worker does, as Prometheus' text, for a server in its process. It asks Redis nothing.
+// Writes what a Worker does as Prometheus' text, for a server in its process. It asks Redis
+// nothing.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/ops/job_metrics.hpp>

@@ -28,8 +28,8 @@ namespace orizuru {
 struct DatabaseOptions {
     /// Begins the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
     std::string prefix = "orizuru_";
-    /// How long an operation tries again while the server cannot be reached, or can only be read,
-    /// since it went away; 0 to 24 h.
+    /// Time for which an operation tries again while the server cannot be reached, or can only be
+    /// read, counted from when it went away; 0 to 24 h.
     std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for an Inbox, and what can come of a run.
+// Options of an Inbox, and the outcomes of a run.
 
 #include <chrono>
 #include <exception>
@@ -10,7 +10,7 @@
 namespace orizuru {
 
 struct InboxOptions {
-    /// How long a delivery waits while another one of the same id is being processed; 0 to 24 h.
+    /// Time a delivery waits while another one of the same id is being processed; 0 to 24 h.
     std::chrono::milliseconds wait = std::chrono::seconds(10);
 };
 
@@ -18,13 +18,13 @@ enum class InboxOutcome {
     ran,      ///< the function has run, and is committed
     repeated, ///< it was committed before: nothing was done
     busy,     ///< another transaction has had the id for as long as `wait`: nothing was done
-    failed    ///< of a batch: the function threw for this id, and nothing was done
+    failed    ///< in a batch: the function threw for this id, and nothing was done
 };
 
-/// Of one id in a batch.
+/// Result for one id in a batch.
 struct InboxResult {
     InboxOutcome outcome = InboxOutcome::repeated;
-    std::exception_ptr failure = nullptr; ///< when the outcome is `failed`
+    std::exception_ptr failure = nullptr; ///< set if the outcome is `failed`
 };
 
 } // namespace orizuru

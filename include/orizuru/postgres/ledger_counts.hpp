@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How many jobs of a queue a ledger has, by their state.
+// Counts a queue's jobs in a ledger, by their state.
 
 #include <orizuru/jobs/job_time.hpp>
 

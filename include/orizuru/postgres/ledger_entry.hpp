@@ -35,7 +35,7 @@ struct LedgerEntry {
     std::string id;
     std::string queue;
     LedgerState state;
-    int attempt; ///< how often it was claimed
+    int attempt; ///< number of its claims
     int max_attempts;
     std::string worker;         ///< the worker that claimed it last; empty = none yet
     std::optional<JobTime> due; ///< pending: if it is later, the first try; failed: the next one;

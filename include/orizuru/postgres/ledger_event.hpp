@@ -13,7 +13,7 @@ namespace orizuru {
 
 enum class LedgerEventKind {
     lease_ended,  ///< a job's worker went unheard: it is pending again; detail: whose lease ended
-    died,         ///< the same, or a burial, in its last try, or it has expired; detail: why
+    died,         ///< a job is dead: unheard or buried in its last try, or expired; detail: why
     buried,       ///< a job's message is on the dead list: it has failed; detail: why
     message_lost, ///< a job's message was gone from Redis: it is sent again
     redis_lost,   ///< Redis is empty, or went back in time: all that is pending is sent again;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a Ledger, and what can come of a run.
+// Options of a Ledger, and the outcomes of a run.
 
 #include <orizuru/jobs/retry_policy.hpp>
 
@@ -21,12 +21,12 @@ enum class LedgerHistory {
 struct LedgerOptions {
     /// Label in what the ledger calls this worker, for people: 1 to 100 of A-Z a-z 0-9 _ . -
     std::string name = "worker";
-    /// How long a run whose process has died, or cannot reach PostgreSQL, keeps its job from
-    /// others; 100 ms to 24 h. As long as it lives the ledger renews it, whatever it does.
+    /// Time a run whose process has died, or cannot reach PostgreSQL, keeps its job from others;
+    /// 100 ms to 24 h. As long as it lives the ledger renews it, whatever it does.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// When a job that failed is tried again. The Ledger that runs a job gives `backoff` and
-    /// `retry_for`; the Ledger that submits it gives `max_attempts`, and tries that ended with a
-    /// worker's death count too. A job that will not be tried again is dead, in the ledger:
+    /// Decides when a job that failed is tried again. The Ledger that runs a job gives `backoff`
+    /// and `retry_for`; the Ledger that submits it gives `max_attempts`, and tries that ended with
+    /// a worker's death count too. A job that will not be tried again is dead, in the ledger:
     /// `retry_queue` must be empty and `exhausted` as it is.
     RetryPolicy retry = {};
     /// Which of a Worker's handlers the jobs are for that it submits; empty: the one without a

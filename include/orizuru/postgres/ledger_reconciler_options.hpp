@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a LedgerReconciler, and what comes of a pass.
+// Options of a LedgerReconciler, and the result of a pass.
 
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
@@ -15,11 +15,11 @@
 namespace orizuru {
 
 struct LedgerReconcilerOptions {
-    /// How often all queues are looked after, whatever is due, and searched for lost messages; 100
-    /// ms to 24 h. A message must be this old before it can be found to be gone; twice as old each
-    /// time that it was sent again in vain, up to an hour.
+    /// Time between two sweeps, which look after all queues, whatever is due, and search them for
+    /// lost messages; 100 ms to 24 h. A message must be this old before it can be found to be gone;
+    /// twice as old each time that it was sent again in vain, up to an hour.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
-    /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
+    /// Time between two checks for a lost Redis: a GET for each queue; 10 ms to 24 h.
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);
     /// Forgets jobs, with their history and results, that are completed or dead for longer; 0 to
     /// 100 years. With each sweep, a thousand at a time between other work. Empty: never; see
@@ -28,12 +28,12 @@ struct LedgerReconcilerOptions {
     std::optional<std::chrono::seconds> purge_after = {};
     /// The default writes lines to stderr.
     std::function<void(const LedgerEvent&)> on_event = write_ledger_event;
-    /// When a job whose message was buried is tried again: `backoff` and `retry_for`, as in
+    /// Decides when a job whose message was buried is tried again: `backoff` and `retry_for`, as in
     /// LedgerOptions; choose them as there. The rest must be as it is there, too.
     RetryPolicy retry = {};
 };
 
-/// What a pass has done, in jobs.
+/// Result of a pass, in jobs.
 struct Reconciled {
     std::uint64_t sent = 0;        ///< messages
     std::uint64_t lease_ended = 0; ///< from running to pending
@@ -41,7 +41,7 @@ struct Reconciled {
     std::uint64_t died = 0;        ///< to dead, because a lease has ended, a message was buried or
                                    ///< the job has expired
     std::uint64_t buried = 0;      ///< to failed, as the message was buried
-    std::uint64_t lost = 0;        ///< of `sent`: messages that were gone
+    std::uint64_t lost = 0;        ///< those of `sent` that were gone
     std::uint64_t purged = 0;      ///< forgotten
     std::uint64_t held = 0;        ///< not forgotten: see LedgerEventKind::held
 };

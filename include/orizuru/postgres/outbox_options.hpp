@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for an Outbox.
+// Options of an Outbox.
 
 #include <cstdint>
 #include <string>

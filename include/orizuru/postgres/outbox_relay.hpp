@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Sends the messages of the outbox (outbox.hpp) to Redis, each queue's in the order of the commits
-// but for those in no order. Any number of relays may run, on any host: each step is for one queue,
+// Sends the messages of the outbox (outbox.hpp) to Redis, each queue's in the order of the commits,
+// except those in no order. Any number of relays may run, on any host: each step is for one queue,
 // whose row is locked, and which others skip meanwhile.
 //
 //   BEGIN ─► lock the queue ─► its next messages ─► LPUSH ─► DELETE ─► COMMIT

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for an OutboxRelay.
+// Options of an OutboxRelay.
 
 #include <orizuru/postgres/outbox_event.hpp>
 
@@ -14,7 +14,7 @@ namespace orizuru {
 struct OutboxRelayOptions {
     /// The most messages of a step, 1 to 1000. There are fewer when these have over 1 MiB.
     int batch = 1000;
-    /// How often a relay looks at least, in case no NOTIFY wakes it: 100 ms to 24 h.
+    /// The longest time between two looks of a relay, in case no NOTIFY wakes it: 100 ms to 24 h.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// Called by the thread that is in the relay: while it blocks, nothing is sent.
     std::function<void(const OutboxEvent&)> on_event = write_outbox_event;

@@ -51,8 +51,8 @@ class JobHost {
     virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
 };
 
-/// What a worker knows of a job whatever happens to its guard: a handler may move that away, and
-/// the job with it.
+/// Fields of a job that a worker keeps whatever happens to its guard: a handler may move that away,
+/// and the job with it.
 struct JobHead {
     std::string id;
     int attempt = 0;
@@ -192,7 +192,7 @@ class JobRun {
 
     /// The first two are settlements by the worker.
     enum class SettledBy { acking, requeuing, handler, nobody };
-    /// How far the handler has come, for the thread that handles the job.
+    /// Progress of the handler, for the thread that handles the job.
     enum class Stage { before, begun, out_of_time };
 
     [[nodiscard]] Lock lock_guard() const { return Lock(m_mutex); }

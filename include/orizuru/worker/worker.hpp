@@ -65,10 +65,10 @@ class Worker {
     /// `handler` is called on any of the worker's threads, on several at once. When it returns, the
     /// job is acked. When it throws anything or calls JobRun::fail, the job is retried as
     /// QueueOptions::retry says; after DoNotRetry and Discard it is not. The retry and the removal
-    /// are one atomic step. What a handler throws while the worker shuts down is no failure, but
-    /// for these two and once its time limit is over: the job is requeued at the serving end, and
-    /// the attempt does not count. A handler that merely returns at its stop_token, its work
-    /// undone, has its job acked: throw to have it requeued.
+    /// are one atomic step. An exception thrown while the worker shuts down is no failure: the job
+    /// is requeued at the serving end, and the attempt does not count. DoNotRetry and Discard still
+    /// count then, and so does any exception once the time limit is over. A handler that merely
+    /// returns at its stop_token, its work undone, has its job acked: throw to have it requeued.
     ///
     /// A job that the handler settles through the guard of its JobContext is left alone. A message
     /// that is no Job<T> goes to the dead list with the reason; a job of a kind that has no handler

@@ -28,7 +28,7 @@ enum class QueueOrder {
     random    ///< drawn each time, with equal chances
 };
 
-/// How often a job runs when the process crashes during its handler.
+/// Guarantee for a job when the process crashes during its handler.
 enum class Guarantee {
     at_least_once, ///< acked after the handler: a crash repeats the job
     at_most_once   ///< acked before the handler: a crash loses the job, and a failed job is not
@@ -36,10 +36,10 @@ enum class Guarantee {
                    ///< Redis does not say which one
 };
 
-/// Whether a running Worker handles SIGTERM, SIGINT, SIGTSTP and SIGTTIN.
+/// Chooses who handles SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
 enum class SignalHandling {
-    worker, ///< it does: stop, stop, quiet, report
-    none    ///< it leaves them to you
+    worker, ///< the Worker: stop, stop, quiet, report
+    none    ///< you do: it leaves them alone
 };
 
 /// Runs around each call of a handler, the first one outermost; on any thread, on several at once.
@@ -62,23 +62,23 @@ using FetchMiddleware =
 struct QueueOptions {
     /// For QueueOrder::weighted; 1 to 1,000,000.
     int weight = 1;
-    /// How many of its jobs or batches run at once in this process, 1 to 10,000; empty: as many as
-    /// there are threads. With 1, jobs run in the order of the queue, each after the one before has
-    /// ended; those that fail come again later.
+    /// The most of its jobs or batches that run at once in this process, 1 to 10,000; empty: as
+    /// many as there are threads. With 1, jobs run in the order of the queue, each after the one
+    /// before has ended; those that fail come again later.
     std::optional<int> concurrency = {};
-    /// Whether and when a failed job is retried. It fails, too, when there is no memory to decode
-    /// its payload; as no handler has begun then, it is retried with either guarantee.
+    /// Decides if and when a failed job is retried. A job fails, too, when there is no memory to
+    /// decode its payload; as no handler has begun then, it is retried with either guarantee.
     RetryPolicy retry = {};
-    /// How long a handler may run, 1 ms to 24 h; empty: as long as it likes. When the time is over,
-    /// its stop_token has a stop requested; nothing is killed. The run counts as failed once it
-    /// ends, however it ends, also while the worker shuts down.
+    /// Time a handler may run, 1 ms to 24 h; empty: as long as it likes. When the time is over, its
+    /// stop_token has a stop requested; nothing is killed. The run counts as failed once it ends,
+    /// however it ends, also while the worker shuts down.
     std::optional<std::chrono::milliseconds> time_limit = {};
-    /// How long after its first push a job that has no expires_at of its own expires, 1 ms or more;
-    /// a delay of the push counts. Empty: never. The worker goes by Redis' clock, for which it asks
-    /// once in each connection: the host's may be wrong, and may be set meanwhile.
+    /// Time from its first push after which a job without an expires_at of its own expires, 1 ms or
+    /// more; a delay of the push counts. Empty: never. The worker goes by Redis' clock, for which
+    /// it asks once in each connection: the host's may be wrong, and may be set meanwhile.
     std::optional<std::chrono::milliseconds> expires_after = {};
     Guarantee guarantee = Guarantee::at_least_once;
-    /// How long the worker may be unheard before its jobs go to others; 100 ms to 24 h.
+    /// Time the worker may be unheard before its jobs go to others; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     /// With 1, a fetch takes one job, or one batch, for each free thread, and none while no thread
     /// is free. Above 1, a fetch takes up to this many jobs, and up to twice as many are held. That
@@ -94,15 +94,15 @@ struct QueueOptions {
     /// together in one round trip.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
-    /// How many deaths of workers a job survives; the next one sends it to the dead list. Each
-    /// death counts as an attempt, added when an attempt fails. A job that always crashes its
+    /// Number of deaths of workers that a job survives; the next one sends it to the dead list.
+    /// Each death counts as an attempt, added when an attempt fails. A job that always crashes its
     /// worker never fails, so this bounds it, and not `retry.max_attempts`. A dead worker's oldest
     /// jobs are blamed, as many as it runs at once: those that it ran, behind those that ended and
     /// whose settlement Redis had refused so far. All of them then wait apart: with n threads, a
     /// worker holds at most n^(1 - c/3) such jobs at a time, by the one that was blamed most often,
     /// c times. So those that a killer takes along are not buried with it.
     int max_recoveries = 3;
-    /// How many entries the dead list keeps, and for how long.
+    /// Limits of the dead list: the number of entries, and their age.
     DeadLimits dead = {};
     /// Called after each beat, three times in each lease, on a thread of the queue's own, as
     /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
@@ -121,21 +121,21 @@ struct WorkerOptions {
     /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
     /// also names its connections, as ConsumerOptions::name does.
     std::string name = "worker";
-    /// How many jobs or batches run at once, each on a thread: 1 to 10,000.
+    /// The most jobs or batches that run at once, each on a thread: 1 to 10,000.
     int concurrency = 10;
     QueueOrder order = QueueOrder::strict;
-    /// How long a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis
-    /// does not answer, the stop ends at latest 1 s later, or 5 s later with handlers that have not
+    /// Time a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis does
+    /// not answer, the stop ends at latest 1 s later, or 5 s later with handlers that have not
     /// ended.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
     SignalHandling signals = SignalHandling::worker;
-    /// How often the worker checks for paused queues and trims dead lists; 10 ms to 24 h.
+    /// Time between two checks for paused queues and trims of dead lists; 10 ms to 24 h.
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
     /// Options of the scheduler that moves due messages to the worker's queues and to their retry
     /// queues. Empty = a scheduler runs elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
-    /// How often a collector looks for the jobs of dead workers. The workers of a queue take turns
-    /// at it (garbage_collector.hpp; GarbageCollectorOptions::grace is 10 s). Empty = a
+    /// Time between two looks of a collector for the jobs of dead workers. The workers of a queue
+    /// take turns at it (garbage_collector.hpp; GarbageCollectorOptions::grace is 10 s). Empty = a
     /// collector runs elsewhere.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
     std::vector<HandleMiddleware> handle_middleware = {};

@@ -12,7 +12,7 @@
 
 namespace orizuru {
 
-/// How jobs have ended so far.
+/// Outcomes of the jobs so far.
 struct WorkerStatistics {
     std::uint64_t succeeded = 0; ///< handled and acked
     std::uint64_t failed = 0;    ///< failed attempts, so one job may count several times
@@ -23,7 +23,7 @@ struct WorkerStatistics {
     std::uint64_t discarded = 0; ///< gone after their last failure, not to the dead list
 };
 
-/// How long runs or waits have taken: all together, and how many of them by their length.
+/// Lengths of runs or waits: their sum, and their number by length.
 struct Durations {
     /// The first bucket has those of up to 1 ms, since enqueued_at is no finer; each further one
     /// those of up to four times as long, so that 15 bounds reach from there to three days; the
@@ -33,7 +33,7 @@ struct Durations {
     std::chrono::microseconds sum{};
     std::array<std::uint64_t, buckets> counts{};
 
-    /// Returns the bound of a bucket, but for the last one.
+    /// Returns the bound of a bucket other than the last.
     [[nodiscard]] static constexpr std::chrono::milliseconds bound(std::size_t bucket) noexcept {
         return std::chrono::milliseconds(std::int64_t{1} << 2 * bucket);
     }
@@ -43,10 +43,10 @@ struct Durations {
 struct QueueStatistics {
     std::string queue;
     WorkerStatistics outcomes = {};
-    /// The runs of handlers, with their middleware, but for those that a shutdown interrupted. The
+    /// The runs of handlers, with their middleware, except those that a shutdown interrupted. The
     /// runs of a batch are as long as the batch's.
     Durations runs = {};
-    /// How long a job had been due when such a run began, by Redis' clock.
+    /// Time a job had been due when such a run began, by Redis' clock.
     Durations waits = {};
 };
 
