@@ -28,7 +28,7 @@ struct Node {
     friend bool operator==(const Node&, const Node&) = default;
 };
 
-/// What the hosts of an address are.
+/// Role of an address's hosts.
 enum class Topology : std::uint8_t {
     one,       ///< the server
     sentinels, ///< they know where the server is
@@ -37,10 +37,10 @@ enum class Topology : std::uint8_t {
 
 struct Address {
     Topology topology = Topology::one;
-    std::string path; ///< of a Unix socket; empty for TCP
+    std::string path; ///< a Unix socket's; empty for TCP
     Node server{"", 6379};
     std::vector<Node> nodes; ///< sentinels, or of a cluster; then server is nothing
-    std::string service;     ///< what sentinels call the server
+    std::string service;     ///< the sentinels' name for the server
     std::string sentinel_user;
     std::optional<std::string> sentinel_password;
     int db = 0;
@@ -49,7 +49,7 @@ struct Address {
     std::string client_name;
     std::chrono::milliseconds connect_timeout{5000};
     std::chrono::milliseconds command_timeout{5000};
-    std::optional<TlsFiles> tls; ///< of a rediss:// address
+    std::optional<TlsFiles> tls; ///< only for a rediss:// address
 };
 
 } // namespace orizuru::detail

@@ -31,7 +31,7 @@ class JitteredPauses {
     void reset() noexcept { m_bound = shortest; }
 
   private:
-    std::chrono::milliseconds m_bound = shortest; ///< of the next pause
+    std::chrono::milliseconds m_bound = shortest; ///< the next pause's
     Random m_random;
 };
 
@@ -62,8 +62,8 @@ class Hold {
     TimePoint m_until{};
 };
 
-/// When to connect next. The pauses grow until something succeeds. The first attempt has none:
-/// another server may have taken over already.
+/// Spaces out attempts to connect. The pauses grow until something succeeds. The first attempt has
+/// none: another server may have taken over already.
 class ConnectPauses {
   public:
     /// Pauses connecting until `next`.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an error message may show of an address that failed to parse.
+// Hides possible passwords in an address that failed to parse, for error messages.
 
 #include <orizuru/detail/base/joined.hpp>
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How long a caller waits. It reads the clock when the deadline is first needed: a call that need
-// not wait costs less than reading it.
+// The deadline of a call that may wait. It reads the clock when the deadline is first needed: a
+// call that need not wait costs less than reading it.
 
 #include <orizuru/detail/base/clock.hpp>
 

@@ -85,7 +85,7 @@ template <MessageDecodable T>
     }
 }
 
-/// Whether there is one, whatever it can do.
+/// True if T has a Codec, whatever it can do.
 template <class T>
 inline constexpr bool has_codec = requires {
     sizeof(Codec<T>);

@@ -54,7 +54,7 @@ class AwaitedConsumers {
   private:
     struct Awaited {
         std::string id;
-        TimePoint over; ///< when its wait is over
+        TimePoint over; ///< end of its wait
     };
 
     std::vector<Awaited> m_all;

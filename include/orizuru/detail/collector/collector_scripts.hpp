@@ -46,8 +46,9 @@ local function told(header)
 end
 )lua";
 
-/// Whether a missing heartbeat counts yet: the function look(list, writes, options) returns 0, or
-/// how long Redis still has to take writes and for how long the series goes on by itself (ms).
+/// Decides if a missing heartbeat counts yet: the function look(list, writes, options) returns 0 if
+/// it does, else how long Redis still has to take writes and for how long the series goes on by
+/// itself (ms).
 ///
 /// Once Redis takes writes, a living consumer has beaten again within a third of its lease. So the
 /// series must have lasted for half the lease; for all of it, if the collector has the time

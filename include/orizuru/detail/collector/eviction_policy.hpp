@@ -44,7 +44,7 @@ class EvictionPolicy {
     }
 
   private:
-    TimePoint m_asked{}; ///< when the connection was made on which INFO was asked last
+    TimePoint m_asked{}; ///< connected_at() of the connection asked last
     TimePoint m_ask_again{};
     bool m_told = false;
 };

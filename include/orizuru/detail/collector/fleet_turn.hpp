@@ -137,7 +137,7 @@ class PassTurns {
         m_stands_back = true;
         m_rests_until = deadline_in(apart(m_interval));
     }
-    /// Puts off asking for `time`, but for an interval at most.
+    /// Puts off asking for `time` or for an interval, whichever is shorter.
     void put_off(std::chrono::milliseconds time, std::chrono::milliseconds interval) {
         m_next = deadline_in(std::min(time, apart(interval)) + spread(interval));
     }
@@ -158,7 +158,7 @@ class PassTurns {
     FleetTurn m_turn;
     TimePoint m_next{};
     TimePoint m_rests_until{};
-    std::chrono::milliseconds m_interval{}; ///< of the last take()
+    std::chrono::milliseconds m_interval{}; ///< the last take()'s
     int m_tries = 0;                        ///< turns taken since a pass was done
     bool m_taken = false;
     bool m_stands_back = false;

@@ -55,7 +55,7 @@ class LastRefusal {
     static constexpr TimePoint not_yet = TimePoint::max();
 
     std::optional<TimePoint> m_ended; ///< empty: none came
-    std::optional<TimePoint> m_lost;  ///< when a loss counted last
+    std::optional<TimePoint> m_lost;  ///< the last loss that counted
     TimePoint m_connected_at;
     std::chrono::milliseconds m_apart; ///< twice as long as a refusal delays an absence at most
 };

@@ -90,7 +90,7 @@ inline std::vector<std::string> unheard_consumers(Connection& connection, const 
 
 class Orphans {
   public:
-    /// How often to search all keys.
+    /// Time between searches of all keys.
     static constexpr std::chrono::minutes interval{10};
 
     [[nodiscard]] bool search_due() const { return Clock::now() >= m_next_search; }

@@ -88,10 +88,10 @@ class Passes {
     }
 
   private:
-    /// Of a single collect(), for consumers whose absence may soon count.
+    /// The longest time that a single collect() waits for consumers whose absence may soon count.
     static constexpr std::chrono::seconds longest_stay{15};
 
-    /// Whether the search for orphans serves this collector or the fleet.
+    /// Scope of the search for orphans: this collector or the fleet.
     enum class Sweeps { own, shared };
 
     Collected collect_once() {

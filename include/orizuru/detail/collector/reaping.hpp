@@ -27,15 +27,15 @@
 
 namespace orizuru::detail {
 
-/// What the script goes by besides the options.
+/// Input of the script besides the options.
 struct CollectorState {
-    std::chrono::milliseconds allowance; ///< how much of a lease there is time to wait for
+    std::chrono::milliseconds allowance; ///< the part of a lease that there is time for
     bool stays;                          ///< it asks again by itself
     std::string since_refusal;           ///< see LastRefusal::age
-    SuspectTakers::Found takers;         ///< of suspects, among the living consumers
+    SuspectTakers::Found takers;         ///< takers of suspects among the living
 };
 
-/// What the script says of a consumer.
+/// Answer of the script about a consumer.
 struct Absence {
     enum class Verdict {
         not_dead, ///< or another collector has reaped it

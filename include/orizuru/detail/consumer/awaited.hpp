@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a consumer that one thread polls beside others waits for.
+// The descriptor and the time that a consumer waits for when one thread polls it beside others.
 
 #include <orizuru/detail/base/clock.hpp>
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Defines the functions of consumer_core.hpp, but for those of a worker: consumer_polling.ipp.
+// Defines the functions of consumer_core.hpp except a worker's: see consumer_polling.ipp.
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>

@@ -115,7 +115,7 @@ class Fetcher {
     static constexpr std::chrono::milliseconds link_patience{10};
 
     // On a link that others share.
-    static constexpr std::size_t most_bytes = 1 << 19; ///< of a fetch; another may be ahead
+    static constexpr std::size_t most_bytes = 1 << 19; ///< a fetch's; another may be ahead
     static constexpr std::size_t large = 1 << 16;      ///< a message, on average
 
     // How long to wait for memory to become free.
@@ -220,7 +220,7 @@ class Fetcher {
     bool m_ahead; ///< fetch the next batch while one is handled
     const TrialShare m_share;
     std::atomic<bool> m_stopped{false};
-    const std::stop_token* m_token = nullptr; ///< of the call that runs
+    const std::stop_token* m_token = nullptr; ///< the running call's
     Wake m_wake;
     Lane::Watch m_watch{m_lane, m_wake};
     Waiter m_waiter;
@@ -232,7 +232,7 @@ class Fetcher {
     std::size_t m_average = large; ///< bytes of a message; follows the last runs
     bool m_looked = false; ///< asked without waiting since the last message, and found nothing
     bool m_asked_in_vain = false;       ///< for a suspect, in the last step
-    std::uint64_t m_fetches = 0;        ///< of the mirror, in the last step
+    std::uint64_t m_fetches = 0;        ///< the mirror's count in the last step
     std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
 };

@@ -153,7 +153,7 @@ class Heartbeat::Member : public Linked {
     JitteredPauses m_backoff;
     int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then
-    TimePoint m_look_at;    ///< when to look whether a collector visits the queue
+    TimePoint m_look_at;    ///< time of the next look for a collector at the queue
     int m_look = 0;         ///< the number of that command in the last write, or 0
     bool m_missed = false;  ///< the last look found no collector
 };

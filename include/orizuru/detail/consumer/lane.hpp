@@ -220,7 +220,7 @@ class Lane final : private LinkMember {
         elsewhere, ///< it sends nothing until it moves, or the link loses this connection
         doubtful   ///< it was sent here; the next time that it is sent on, it waits before
     };
-    /// Whether suspects wait for which nobody of this process has asked since that was heard.
+    /// `wait`: suspects wait, and nobody of this process has asked for them since that was heard.
     enum class Suspects : std::uint8_t { none, wait };
 
     // Without `inline` here, the first of these would have every file that includes this emit them
@@ -273,7 +273,7 @@ class Lane final : private LinkMember {
     void wake_unless_driven() noexcept { wake(m_attendance.tell()); }
 
     std::shared_ptr<Link> m_link;
-    const std::shared_ptr<std::mutex> m_mutex; ///< of all links that it can move to
+    const std::shared_ptr<std::mutex> m_mutex; ///< shared by all links that it can move to
     ForkMark m_mark;
     Mirror m_mirror;
     const Endpoint m_endpoint;

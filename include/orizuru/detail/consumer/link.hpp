@@ -176,7 +176,7 @@ class Link {
     std::size_t m_most_adopting = most_adopting;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
 
-    Hold m_hold; ///< nothing is composed before its end
+    Hold m_hold; ///< before its end, nothing is composed
     ConnectPauses m_pauses;
     bool m_in_outage;
     TimePoint m_broken_at{}; ///< the connection before this one

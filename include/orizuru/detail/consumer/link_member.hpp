@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a link knows of the queues that share it: each takes the replies to its own requests.
+// The interface of a link to the queues that share it: each takes the replies to its own requests.
 
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/redis/remedy.hpp>

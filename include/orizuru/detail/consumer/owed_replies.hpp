@@ -30,8 +30,8 @@ class OwedReplies {
 
     struct Owed {
         LinkMember* member;        ///< null: not a member's, or it has left
-        Purpose purpose;           ///< of a member's request
-        std::uint64_t incarnation; ///< of the member when it sent the request
+        Purpose purpose;           ///< why a member's request was sent
+        std::uint64_t incarnation; ///< the member's when it sent the request
         Answer* answer;            ///< null: a member's, or forgotten
         TimePoint sent;
     };

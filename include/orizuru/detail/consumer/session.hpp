@@ -159,7 +159,7 @@ class Session {
     std::shared_ptr<const Wake> m_news;
     std::optional<Lane::Watch> m_watch;
     std::optional<Heartbeat::Member> m_membership;
-    TimePoint m_gave_up{}; ///< when a destructor last waited in vain
+    TimePoint m_gave_up{}; ///< last time that a destructor waited in vain
 };
 
 inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbeat,

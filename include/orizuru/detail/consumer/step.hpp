@@ -24,12 +24,12 @@ enum class Step : std::uint8_t {
     give_up       ///< return without a message
 };
 
-/// What the next step depends on.
+/// Conditions that decide the next step.
 struct StepInputs {
     enum class Time : std::uint8_t {
         left, ///< the caller can wait
-        up,   ///< what was not asked is asked once, and replies get a moment
-        over  ///< nothing may wait for Redis
+        up,   ///< anything not asked yet is asked once, and replies get a moment
+        over  ///< no step may wait for Redis
     };
     /// The unanswered request for messages; there is one at the most.
     enum class Asked : std::uint8_t { nothing, fetch, look, block };

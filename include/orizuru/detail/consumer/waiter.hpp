@@ -149,7 +149,7 @@ class Waiter {
     Attempt m_attempt;                      ///< to connect
     std::uint64_t m_incarnation = 0;        ///< the lane's when it connected
     std::optional<std::string> m_broken_by; ///< why the stream before broke, until that is repaired
-    TimePoint m_broken_at{};                ///< when it did
+    TimePoint m_broken_at{};                ///< time that it broke
     std::int64_t m_connection_id = 0;       ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< by when Redis must answer what is outstanding
@@ -157,7 +157,7 @@ class Waiter {
     JitteredPauses m_backoff;
     std::chrono::milliseconds m_oom_pause{};
     int m_failures = 0;    ///< in a row, which only recovery could cure
-    TimePoint m_look_at{}; ///< when LMOVE can be tried again after a refusal
+    TimePoint m_look_at{}; ///< earliest next LMOVE after a refusal
 };
 
 inline bool Waiter::start(Lock& lock, TimePoint deadline, Awaited& awaited) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a cron expression allows, as numbers.
+// The values that a cron expression allows, as numbers.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace orizuru::detail {
 /// Numbers from 0 to 63: bit n stands for n.
 using CronSet = std::uint64_t;
 
-/// What each field of an expression allows.
+/// The values that each field of an expression allows.
 struct CronTable {
     CronSet seconds;
     CronSet minutes;

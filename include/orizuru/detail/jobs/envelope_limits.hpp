@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How long the texts of a job's envelope (job.hpp) may be, in bytes, and how many there may be.
+// Limits of the texts in a job's envelope (job.hpp): their length in bytes, and their number.
 
 #include <cstddef>
 

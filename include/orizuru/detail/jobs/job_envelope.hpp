@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the fields of a job's envelope (job.hpp) may be, and how they are read.
+// Checks and reads the fields of a job's envelope (job.hpp).
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/joined.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Recurring does, whatever the type of its messages.
+// Does the work of a Recurring, whatever the type of its messages.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>

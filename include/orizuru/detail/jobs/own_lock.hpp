@@ -22,12 +22,12 @@
 
 namespace orizuru::detail {
 
-/// What the envelope of a unique job says of its lock.
+/// Fields about the lock in a unique job's envelope.
 struct UniqueFields {
     std::string_view job_id;
     std::string_view unique_id;
     std::string_view unique_queue;
-    std::size_t before_queue; ///< how many bytes of the envelope precede unique_queue
+    std::size_t before_queue; ///< bytes of the envelope before unique_queue
 };
 /// Returns nothing for what is no unique job.
 [[nodiscard]] inline std::optional<UniqueFields> unique_fields(std::string_view payload) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a job's progress and its result are written.
+// The scripts that write a job's progress and its result.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>

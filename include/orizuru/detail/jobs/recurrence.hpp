@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How each occurrence of a recurring message comes to be pushed once: the hash `recurring` has for
-// each name its last occurrence, or when it was first asked for, in milliseconds since 1970.
+// Pushes each occurrence of a recurring message once: the hash `recurring` has for each name its
+// last occurrence, or when it was first asked for, in milliseconds since 1970.
 
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 

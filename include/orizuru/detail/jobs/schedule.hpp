@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a message comes to wait in a queue's scheduled set: by a producer's script, or in the step
-// that settles it.
+// Puts a message into a queue's scheduled set: by a producer's script, or in the step that settles
+// it.
 //
 // An element is 8 bytes of a number, then the message: so equal messages stay two, and those of one
 // due time keep their order. The number alone would not do: an emptied Redis begins anew.

@@ -42,7 +42,7 @@ namespace orizuru::detail {
 [[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
                                    const Keys& here);
 
-/// What a job's lock is known by.
+/// Fields that name a job's lock.
 struct JobLock {
     std::string_view job_id;
     std::string_view unique_id; ///< empty: it has none

@@ -22,7 +22,7 @@ namespace orizuru::detail {
 
 /// Where a settlement other than an ack takes the message.
 struct Move {
-    /// What becomes of the recoveries of a suspect.
+    /// Tells what happens to a suspect's recoveries.
     enum class Recoveries : std::uint8_t {
         kept, ///< it goes elsewhere and is handled there
         ended ///< it is handled
@@ -87,18 +87,18 @@ struct Delivery {
 
     std::string payload;
     std::unique_ptr<Move> move;   ///< the wanted settlement; null = ack
-    std::shared_ptr<Trial> trial; ///< of a suspect
+    std::shared_ptr<Trial> trial; ///< a suspect's
     std::string refusal;          ///< why Redis refused the settlement; then the state is held
-    std::uint64_t version = 0;    ///< of the request that settles it, once sent
+    std::uint64_t version = 0;    ///< the settling request's, once sent
     State state = State::held;
     DeferredAck deferred_ack; ///< needs no lock; all else but reading the payload does
     bool taken = false;       ///< by the thread in `next`; has a guard or will get one
     bool deferred = false;    ///< an accepted ack whose outcome no thread awaits
     bool unattended = false;  ///< no thread awaits the outcome: on_event gets it
-    int failures = 0;         ///< how often the settlement failed for a reason of its own
+    int failures = 0;         ///< times that the settlement failed for a reason of its own
 
     // Only the thread in `next` uses these, without the lock.
-    int shortages = 0; ///< how often in a row there was no memory to decode it
+    int shortages = 0; ///< times in a row that there was no memory to decode it
     TimePoint not_before = TimePoint::min(); ///< later after any shortage of memory
 
     /// There was no memory to hand it out.

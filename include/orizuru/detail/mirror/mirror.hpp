@@ -43,7 +43,7 @@
 
 namespace orizuru::detail {
 
-/// What a recovery found.
+/// Result of a recovery.
 struct Recovered {
     bool reaped = false;        ///< a collector had taken the whole list
     Fifo<DeliveryPtr> lost;     ///< no longer ours
@@ -61,7 +61,7 @@ class Mirror {
         left        ///< released everything and left the registry
     };
 
-    /// How many requests may be unanswered at a time. More are safe but gain nothing.
+    /// The most requests that may be unanswered at a time. More are safe but gain nothing.
     static constexpr std::size_t depth = 2;
 
     [[gnu::cold]] Mirror(Keys keys, std::chrono::milliseconds lease,
@@ -218,14 +218,14 @@ class Mirror {
             move,
             suspect, ///< fetches one
             release, ///< requeues messages not handed out
-            leave    ///< the same with nothing held: leaves the registry
+            leave    ///< leaves the registry: a release with nothing held
         };
         Kind kind = Kind::settle;
         int fetch = 0; ///< the most messages that it may bring
         std::uint64_t version = 0;
-        std::size_t messages = 0;     ///< how many it still has to settle; each carries `version`
+        std::size_t messages = 0;     ///< those it still has to settle; each carries `version`
         bool with_body = false;       ///< carries its script's body, not only the name
-        std::shared_ptr<Trial> trial; ///< of the suspect that it may bring
+        std::shared_ptr<Trial> trial; ///< trial of the suspect that it may bring
         std::string failure;          ///< an error of its own that does not tell whether it ran
     };
 
@@ -318,13 +318,13 @@ class Mirror {
     std::string m_header;     ///< buffer for composing a header
     State m_state = State::unregistered;
     std::uint64_t m_incarnation = 0;
-    LateRequests m_late; ///< of the current identity
+    LateRequests m_late; ///< the current identity's
 
     Fifo<DeliveryPtr> m_messages;
     std::size_t m_next = 0;    ///< position of the oldest that waits to be handed out
     Fifo<DeliveryPtr> m_moves; ///< wanted and not sent, except acks
     DeliveryPool m_pool;
-    Removal m_removal;      ///< of the composed request
+    Removal m_removal;      ///< the composed request's
     std::size_t m_open = 0; ///< messages whose guards may give an ack or have
     std::size_t m_acks = 0; ///< acks wanted and not sent
     std::size_t m_sent = 0; ///< messages in unanswered requests
@@ -333,11 +333,11 @@ class Mirror {
     std::uint64_t m_confirmed = 0; ///< version of the last request that is known to have run
     bool m_draining = false;       ///< a request was refused; the rest of the chain must answer
     bool m_refused = false;        ///< the last answer was a refusal
-    ByWaiter m_by_waiter = ByWaiter::nothing; ///< what is unanswered there
+    ByWaiter m_by_waiter = ByWaiter::nothing; ///< the waiter's unanswered fetch
     bool m_more_to_fetch = false;
     bool m_trial_news = false;
     bool m_asks_for_suspects = false;
-    std::shared_ptr<Trial> m_surfacing; ///< of a suspect whose fetch ran and whose reply was lost
+    std::shared_ptr<Trial> m_surfacing; ///< a suspect's whose fetch ran and whose reply was lost
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own
     std::string m_fetch_failure;

@@ -125,7 +125,7 @@ inline std::shared_ptr<Trial> Trials::ask(const std::shared_ptr<Trials>& trials,
 struct TrialShare {
     std::shared_ptr<Trials> trials = std::make_shared<Trials>();
     TrialLimits limits = {};
-    std::int64_t at_once = 0; ///< how many messages the consumer handles at once; 0: not known
+    std::int64_t at_once = 0; ///< messages that the consumer handles at once; 0: not known
 };
 
 } // namespace orizuru::detail

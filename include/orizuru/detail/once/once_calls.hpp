@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Once calls: the user's effect, and the message that it settles.
+// The functions that a Once calls: the user's effect, and those of the message that it settles.
 
 #include <orizuru/once/claim.hpp>
 #include <orizuru/script.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Once does, whatever the types of its effects and messages.
+// Does the work of a Once, whatever the types of its effects and messages.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/arguments.hpp>

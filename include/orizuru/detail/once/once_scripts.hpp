@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a claim comes, lasts and goes in Redis. A record is a hash: `state` is claimed or done,
-// `fence` the token of the latest claim, `until` the end of its lease in ms since 1970, `nonce` the
-// call that made it, `result` what was stored. A claim whose lease is over is still the latest
-// until another one comes: nobody has begun since.
+// The scripts that make, renew and end a claim in Redis. A record is a hash: `state` is claimed or
+// done, `fence` the token of the latest claim, `until` the end of its lease in ms since 1970,
+// `nonce` the call that made it, `result` what was stored. A claim whose lease is over is still the
+// latest until another one comes: nobody has begun since.
 //
 // A token is the server's time in microseconds, or one more than the last: so tokens go on rising
 // when Redis is emptied. Lua's numbers hold it until the year 2255.

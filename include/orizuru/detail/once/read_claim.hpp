@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What Redis answers to a claim.
+// Reads Redis' answer to a claim.
 
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>

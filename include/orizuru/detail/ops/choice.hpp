@@ -18,7 +18,7 @@ struct Choice {
     std::vector<PlacedMessage> messages;
     std::size_t begin = 0;     ///< where the first of them stands, among those looked at
     std::size_t end = 0;       ///< behind the last of them
-    std::size_t looked_at = 0; ///< how many were
+    std::size_t looked_at = 0; ///< number of messages looked at
     std::uint64_t bytes = 0;   ///< these have
     std::string last_kept;     ///< the last one that was not chosen; empty: there is none
 };

@@ -16,7 +16,7 @@ namespace orizuru::detail {
 
 inline constexpr std::array every_place{Place::waiting,  Place::held,      Place::scheduled,
                                         Place::rejected, Place::suspected, Place::dead};
-/// What consumers hold is theirs.
+/// Every place but `held`: those messages are their consumers'.
 inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, Place::rejected,
                                               Place::suspected, Place::dead};
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What objects have in common that are made from copies of one value: made for the first of them,
-// gone with the last.
+// An object that all objects made from copies of one value share: made for the first of them, gone
+// with the last.
 
 #include <orizuru/detail/base/fork_mark.hpp>
 

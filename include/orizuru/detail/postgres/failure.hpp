@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Whether a transaction that ended by an exception can be tried again.
+// Tells if a transaction that ended by an exception can be tried again.
 
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>

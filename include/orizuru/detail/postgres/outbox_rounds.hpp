@@ -43,7 +43,7 @@ class OutboxRounds {
     void run(const std::stop_token& token);
 
   private:
-    /// How long a queue that has failed waits.
+    /// Pause of a queue that has failed.
     struct Pause {
         JitteredPauses lengths = {};
         TimePoint until = {};

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an Outbox writes, whatever the type of its jobs.
+// Writes the rows of an Outbox, whatever the type of its jobs.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/stored_messages.hpp>

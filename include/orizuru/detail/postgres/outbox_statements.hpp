@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a relay asks of the outbox.
+// The statements that a relay sends about the outbox.
 
 #include <string_view>
 

@@ -24,7 +24,7 @@
 
 namespace orizuru::detail {
 
-/// What the transactions of a connection see of others.
+/// Isolation of a connection's transactions from others.
 enum class Isolation : std::size_t {
     of_database, ///< its default, which the user may choose
     read_committed

@@ -27,7 +27,7 @@ struct Purged {
         std::string reason; ///< in PostgreSQL's words
     };
     std::uint64_t count = 0;
-    std::vector<Held> held = {}; ///< what a foreign key refers to: it stays
+    std::vector<Held> held = {}; ///< rows that a foreign key refers to: they stay
 
     /// False when the purge is over.
     [[nodiscard]] bool goes_on() const noexcept { return count > 0 || !held.empty(); }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a process that waits for commits says that it sleeps, or is awake: see
+// Says for a process that waits for commits that it sleeps, or is awake: see
 // tables/ledger_sleep.hpp.
 
 #include <orizuru/detail/base/clock.hpp>
@@ -96,7 +96,7 @@ class Sleep {
     std::string m_unless;
     TimePoint m_awake_until{};
     std::int64_t m_written = 0; ///< by the last doze
-    std::int64_t m_dozing = 0;  ///< what somebody had written who dozed at the last look
+    std::int64_t m_dozing = 0;  ///< the value at the last look if it was a doze's, else 0
 };
 
 } // namespace orizuru::detail

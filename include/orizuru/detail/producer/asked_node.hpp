@@ -70,7 +70,7 @@ class AskedNode {
 
   private:
     std::unique_ptr<Stream> m_stream;
-    TimePoint m_beside; ///< when the producer's own connection was made
+    TimePoint m_beside; ///< connected_at() of the producer's own connection
 };
 
 } // namespace orizuru::detail

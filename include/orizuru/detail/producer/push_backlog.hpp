@@ -161,14 +161,14 @@ class PushBacklog {
     std::size_t m_most;
     std::array<PushChunk, 3> m_chunks;
     std::array<std::size_t, 3> m_order{0, 1, 2};                 ///< as in the picture above
-    std::array<std::uint64_t, 3> m_numbers{};                    ///< of the unconfirmed chunks
-    std::uint64_t m_number = 0;                                  ///< of the chunk being filled
-    std::array<std::optional<PushPipeline::Pushed>, 3> m_pushed; ///< of each chunk
+    std::array<std::uint64_t, 3> m_numbers{};                    ///< the unconfirmed chunks'
+    std::uint64_t m_number = 0;                                  ///< that of the chunk being filled
+    std::array<std::optional<PushPipeline::Pushed>, 3> m_pushed; ///< each chunk's
     std::size_t m_unconfirmed = 0;
     std::size_t m_refused = 0;
     std::exception_ptr m_refusal; ///< the first one, until no reply is owed
     std::deque<RefusedError> m_too_long;
-    std::size_t m_refused_bytes = 0; ///< of their payloads
+    std::size_t m_refused_bytes = 0; ///< their payloads'
     std::uint64_t m_length = 0;
     JitteredPauses m_backoff;
     TimePoint m_retry_at{};

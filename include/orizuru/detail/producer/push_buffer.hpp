@@ -134,7 +134,7 @@ class PushBuffer {
     std::mutex m_mutex; ///< guards the members below, except the atomic and the wake
     PushLine m_line;
     std::chrono::milliseconds m_time;
-    TimePoint m_due{};                        ///< when the chunk being filled must be sent
+    TimePoint m_due{};                        ///< time to send the chunk being filled
     TimePoint m_next_look = TimePoint::min(); ///< the thread's; long past while it is awake
     bool m_busy = false;                      ///< a call has come since the thread looked
     bool m_closing = false;

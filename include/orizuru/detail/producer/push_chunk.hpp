@@ -95,7 +95,7 @@ class PushChunk {
     static constexpr std::size_t room = 21; // '*' and the longest number
 
     struct Place {
-        std::size_t number; ///< of messages before it
+        std::size_t number; ///< count of messages before it
         std::size_t begin;
         std::size_t payload;
         std::size_t size;

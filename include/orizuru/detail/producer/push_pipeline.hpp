@@ -44,8 +44,8 @@ class PushPipeline {
 
     /// An LPUSH that has run, of which too few replicas are known to have it.
     struct Pushed {
-        std::uint64_t length;   ///< of the queue after it
-        TimePoint connected_at; ///< of the connection that can WAIT for it once more
+        std::uint64_t length;   ///< the queue's after it
+        TimePoint connected_at; ///< names the connection that can WAIT for it once more
     };
     struct Unreplicated : ConnectionError {
         Unreplicated(const std::string& what, Pushed done)

@@ -162,7 +162,7 @@ class PushSeries {
 
     std::size_t m_filling = 0;
     std::size_t m_oldest = 0; ///< the oldest chunk in flight
-    int m_redirections = 0;   ///< of which nothing ran
+    int m_redirections = 0;   ///< those since a push last ran
     std::uint64_t m_pushed = 0;
     std::optional<std::uint64_t> m_length;
 };

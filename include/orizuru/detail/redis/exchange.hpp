@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the parts of the library do on a Connection besides its commands.
+// Operations of the library's parts on a Connection, besides its commands.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>

@@ -9,10 +9,10 @@
 
 namespace orizuru::detail {
 
-/// How long a fence stays that late requests may meet: longer than any paused process or half-open
+/// Lifetime of a fence that late requests may meet: longer than any paused process or half-open
 /// connection lasts.
 inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 7);
-/// How long one stays that no late request can meet: longer than it takes to ask again for a lost
+/// Lifetime of a fence that no late request can meet: longer than it takes to ask again for a lost
 /// reply to the request that has left it.
 inline constexpr std::chrono::milliseconds short_fence_time = std::chrono::minutes(10);
 

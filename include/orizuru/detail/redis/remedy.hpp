@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What to do after a reply: the protocol decides, its driver acts. What an error of Redis asks for
-// is told by its first word where that is a code.
+// Tells what to do after a reply: the protocol decides, its driver acts. The first word of an error
+// of Redis, where it is a code, tells what the error asks for.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/error.hpp>

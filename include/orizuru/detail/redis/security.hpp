@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What encrypts the connections of an endpoint; tls.hpp makes it. Errors name `address`, the
+// Encrypts the connections of an endpoint; tls.hpp makes it. Errors name `address`, the
 // connection's: ConnectionError when the connection broke, ProtocolError when the peer does not
 // speak TLS, ReplyError with the code TLS when one side refuses the other's certificate.
 

@@ -252,11 +252,11 @@ class Stream {
     std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption, or not connected
     ReplyReader m_reader;
     bool m_connected = false;
-    bool m_greets = false;     ///< what comes before the greeting is done
+    bool m_greets = false;     ///< all that precedes the greeting is done
     Fifo<Greeting> m_greeting; ///< the commands without an answer
     std::string m_output;
     std::size_t m_sent = 0;
-    std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< what a recv brings
+    std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< buffer for a recv
     std::size_t m_input_left = largest_greeting;                    ///< bytes that may still arrive
     BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;

@@ -50,7 +50,7 @@ class EncodedBatch {
     static constexpr std::size_t most_framing = 14;
 
     std::string m_bytes;
-    std::vector<std::size_t> m_ends; ///< of the payloads, in m_bytes
+    std::vector<std::size_t> m_ends; ///< the payloads', in m_bytes
 };
 
 } // namespace orizuru::detail

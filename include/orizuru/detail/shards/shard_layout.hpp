@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How many shards a queue has, as Redis keeps it: "16 32 @7" says that producers push to 16 shards,
-// that consumers also read the 32 to which the queue grows or from which it has shrunk, and that
-// this was the change with the number 7.
+// The number of a queue's shards, as Redis keeps it: "16 32 @7" says that producers push to 16
+// shards, that consumers also read the 32 to which the queue grows or from which it has shrunk, and
+// that this was the change with the number 7.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What Redis knows of a queue's shards, and the change of it.
+// Reads and changes the number of a queue's shards in Redis.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>

@@ -239,7 +239,7 @@ class FetchingQueue : public ServedQueue {
     std::shared_ptr<NodeLinks> m_links;
     std::shared_ptr<const Wake> m_news;
     int m_free = 1;       ///< for the thread inside `take`
-    TimePoint m_taken_at; ///< of the last job; for the same thread
+    TimePoint m_taken_at; ///< the last job's; for the same thread
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;

@@ -140,7 +140,7 @@ class JobBatchQueue final : public FetchingQueue {
         std::shared_ptr<ConsumerCore> m_consumer;
         std::optional<ServedQueue::Place> m_place; ///< once it is complete
         std::vector<std::unique_ptr<BatchedJob>> m_jobs;
-        std::optional<TimePoint> m_flush_at; ///< when to repeat a flush that Redis refused
+        std::optional<TimePoint> m_flush_at; ///< time to repeat a flush that Redis refused
         std::optional<JitteredPauses> m_pauses;
     };
 
@@ -191,7 +191,7 @@ class JobBatchQueue final : public FetchingQueue {
     /// One batch at a time acks first: a flush tells how many acks were late, and not whose.
     std::mutex m_acking_first;
     std::shared_ptr<BatchTask> m_gathered; ///< for the thread inside `take`
-    TimePoint m_complete{};                ///< when the time of the gathered batch is over
+    TimePoint m_complete{};                ///< end of the gathered batch's time
 };
 
 inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, Awaited* awaited) {

@@ -23,7 +23,7 @@
 
 namespace orizuru::detail {
 
-/// How a run of a handler has ended.
+/// Outcome of a run of a handler.
 struct Handling {
     std::optional<std::string> thrown; ///< the text of the exception, if any
     std::exception_ptr error = {};

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What running and failed jobs of all queues ask of Redis: to write a job's progress, to extend its
-// lock, and how often it was blamed for the death of a worker. They share one connection, which the
-// first of them opens, and take turns.
+// Puts requests of running and failed jobs to Redis, for all queues: writes a job's progress,
+// extends its lock, and reads how often it was blamed for the death of a worker. The jobs share one
+// connection, which the first of them opens, and take turns.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>

@@ -47,7 +47,7 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
     void refresh();
 
     const Endpoint m_endpoint;
-    const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>(); ///< of all links
+    const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>(); ///< all links'
     std::vector<Home> m_homes;       ///< in a Cluster; under the links' mutex
     std::mutex m_making;             ///< guards what follows
     std::weak_ptr<Heartbeat> m_only; ///< elsewhere

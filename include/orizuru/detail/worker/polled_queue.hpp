@@ -17,7 +17,7 @@
 
 namespace orizuru::detail {
 
-/// For one thread at a time, but for the gate.
+/// For one thread at a time, except the gate.
 class PolledQueue {
   public:
     PolledQueue(FetchingQueue& queue, const WorkerOptions& options) : m_gate(queue, options) {}

@@ -111,7 +111,7 @@ class PolledQueues {
     std::shared_ptr<const Wake> m_news;
     std::atomic<bool> m_quiet{false};
     PolledQueue* m_in_hand = nullptr; ///< has more of the fetch that was found last
-    std::size_t m_left = 0;           ///< how many jobs of it
+    std::size_t m_left = 0;           ///< number of its jobs
     std::vector<pollfd> m_polled;     ///< `news`, then the queues that wait
 };
 

@@ -94,7 +94,7 @@ struct WorkerShared {
     ForkMark process; ///< the one that runs the worker; changes in Worker::run, before its threads
     const WorkerEvents events;
     TimeLimits time_limits;
-    const std::shared_ptr<Trials> trials = std::make_shared<Trials>(); ///< of all queues
+    const std::shared_ptr<Trials> trials = std::make_shared<Trials>(); ///< for all queues
     std::vector<AddedChore> added_chores;                              ///< before the worker runs
     std::vector<QueueRange> sharded;     ///< for each sharded queue; before, too
     std::shared_ptr<JobQueries> queries; ///< while the worker runs

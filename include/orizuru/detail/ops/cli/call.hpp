@@ -39,7 +39,7 @@ namespace orizuru::detail::cli {
 /// Its fields stay in the order in which they are set.
 using Json = nlohmann::ordered_json;
 
-/// What the arguments say.
+/// The parsed arguments.
 struct CliOptions {
     std::string url = "redis://127.0.0.1:6379";
     bool json = false;
@@ -63,7 +63,8 @@ struct CliOptions {
 struct CliStreams {
     std::ostream& out;
     std::ostream& err;
-    /// Of the stop that ends a command that goes on. Called once, when there is such a command.
+    /// Returns the token of the stop that ends a command that goes on. Called once, when there is
+    /// such a command.
     std::function<std::stop_token()> stop;
     Screen screen = Screen::none;
 };
@@ -72,7 +73,7 @@ inline void complain(const CliStreams& streams, const VisibleText& reason) {
     streams.err << "orizuru: " << reason << '\n';
 }
 
-/// What a command works with.
+/// One call of a command: its options, its Inspector and its output.
 class CliCall {
   public:
     using Formats =

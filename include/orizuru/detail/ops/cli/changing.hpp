@@ -102,10 +102,10 @@ inline void forget(CliCall& call) {
     return joined({Digits(count), count == 1 ? " message" : " messages"});
 }
 
-/// What a command has changed, or with --dry-run would.
+/// Changes that a command has made, or with --dry-run would make.
 struct Changed {
     std::uint64_t messages = 0;
-    std::optional<std::string> id = std::nullopt; ///< of the job, if they are one job's
+    std::optional<std::string> id = std::nullopt; ///< the job's, if they are one job's
 };
 
 /// Names the job: the arguments may have only what its id begins with.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the program `orizuru` writes with --json.
+// The output of the program `orizuru` with --json.
 
 #include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>

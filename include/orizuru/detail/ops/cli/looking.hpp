@@ -124,7 +124,7 @@ inline void metrics(CliCall& call) {
 struct QueueConsumer {
     std::string queue;
     ConsumerState state;
-    std::optional<WorkerReport> worker; ///< when it is a worker's
+    std::optional<WorkerReport> worker; ///< set if it is a worker's
 };
 
 inline void add_consumers(CliCall& call, const std::string& queue,

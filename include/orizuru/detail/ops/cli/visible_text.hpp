@@ -22,8 +22,8 @@ struct CharacterRange {
     char32_t last;
 };
 
-/// What a terminal obeys (C0 and C1 controls), what it does not show, what reverses the text beside
-/// it, and what each font shows in a way of its own (private use).
+/// Characters that a terminal obeys (C0 and C1 controls) or does not show, that reverse the text
+/// beside them, or that each font shows in a way of its own (private use).
 /// Source: Unicode's PropList.txt, Bidi_Control, and DerivedCoreProperties.txt,
 /// Default_Ignorable_Code_Point.
 inline constexpr std::array<CharacterRange, 21> hidden_characters{

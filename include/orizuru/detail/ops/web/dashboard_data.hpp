@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Dashboard shows of Redis and does to it, by the queries of requests.
+// Reads and changes Redis for a Dashboard, by the queries of requests.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Dashboard's page gets to see of queues, as JSON. Names are of any bytes, which JSON does
-// not have: each goes with its percent-encoded form, by which the page names it again.
+// Writes queues as JSON for a Dashboard's page. Names are of any bytes, which JSON does not have:
+// each goes with its percent-encoded form, by which the page names it again.
 
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/web/percent.hpp>

@@ -34,7 +34,7 @@ class ListedMessages {
   public:
     using Handle = std::shared_ptr<const ListedMessage>;
 
-    /// Within these limits, but for the newest one.
+    /// Keeps messages within these limits, and always the newest one.
     explicit ListedMessages(std::size_t most_bytes = std::size_t{64} << 20,
                             std::size_t most = 20'000)
         : m_most_bytes(most_bytes), m_most(most) {}

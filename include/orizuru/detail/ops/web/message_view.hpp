@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Dashboard's page gets to see of messages.
+// Writes messages as JSON for a Dashboard's page.
 
 #include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/ops/place_name.hpp>

@@ -29,13 +29,13 @@
 
 namespace orizuru::detail::web {
 
-/// What one pass over all queues has seen.
+/// Result of one pass over all queues.
 struct QueueSample {
     struct Row {
         QueueState state;
         std::string error; ///< why Redis refused this queue's numbers
     };
-    std::uint64_t number = 0; ///< of the pass; 0 before the first
+    std::uint64_t number = 0; ///< the pass's; 0 before the first
     std::chrono::steady_clock::time_point time{};
     std::vector<Row> rows;
     /// Why the last pass has not come to its end; then the rest is of the one before.
@@ -44,7 +44,7 @@ struct QueueSample {
     std::string notice;
 };
 
-/// How many jobs of a queue workers have done, and how many attempts have failed, since ever.
+/// Totals of a queue since ever: jobs that workers have done, and attempts that have failed.
 struct JobTotals {
     std::uint64_t done = 0;
     std::uint64_t failed = 0;
@@ -61,9 +61,9 @@ class QueueSampler {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// Of a sparkline: from total to total.
+    /// The most points of a sparkline: each goes from total to total.
     static constexpr std::size_t most_points = 120;
-    /// How long somebody who has asked counts as one who looks.
+    /// Time for which somebody who has asked counts as one who looks.
     static constexpr std::chrono::seconds attention{10};
     /// The least time between two passes, of which the second is to show what a viewer has done.
     static constexpr std::chrono::milliseconds haste{250};

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When a reconciler attends to each queue, and what it has to do there besides a step.
+// Notes when a reconciler attends to each queue, and what it has to do there besides a step.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>

@@ -34,9 +34,9 @@
 
 namespace orizuru::detail {
 
-/// What a job leaves behind, encoded.
+/// The encoded result of a job, if it leaves one.
 using LedgerResult = std::optional<std::string>;
-/// What a job does in the ledger's transaction.
+/// A job's function, called in the ledger's transaction.
 using LedgerEffects = std::function<LedgerResult(pqxx::work&)>;
 
 /// Any thread.

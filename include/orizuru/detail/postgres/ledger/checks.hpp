@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the options of a Ledger and of a LedgerReconciler may be.
+// Checks the options of a Ledger and of a LedgerReconciler.
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>

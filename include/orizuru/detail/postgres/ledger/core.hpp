@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Ledger does, whatever the type of its jobs.
+// Does the work of a Ledger, whatever the type of its jobs.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/stored_messages.hpp>
@@ -77,7 +77,7 @@ class LedgerCore {
                        const SharedColumns& columns, std::string_view end) const;
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
                     const SharedColumns& columns) const;
-    /// Those but for the id and the payload; `who` is in the history.
+    /// Returns all columns except the id and the payload; `who` is in the history.
     [[nodiscard]] SharedColumns columns_of(const LedgerJobOptions& options,
                                            std::string_view who) const;
 

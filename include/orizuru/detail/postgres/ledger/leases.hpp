@@ -15,7 +15,7 @@
 
 namespace orizuru::detail {
 
-/// What a claim gives: as long as the job has this token and worker, it is this run's.
+/// A run's claim: as long as the job has this token and worker, it is this run's.
 struct LedgerClaim {
     std::string job;
     std::string worker;

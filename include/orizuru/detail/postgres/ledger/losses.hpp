@@ -53,7 +53,7 @@ namespace orizuru::detail {
 
 class LedgerLosses {
   public:
-    /// `retry` is for jobs whose messages were buried, but for max_attempts.
+    /// `retry` is for jobs whose messages were buried, except its max_attempts.
     LedgerLosses(const LedgerStepper::Options& options, RetryPolicy retry);
 
     /// One transaction and one script, in which the queue's row is locked; it waits for nobody's
@@ -70,7 +70,7 @@ class LedgerLosses {
 
     /// The reason of the last burial of each job in each try, by its id and its ledger_attempt.
     using Burials = std::map<std::pair<std::string, std::int64_t>, std::string>;
-    /// What Redis has, by find_losses_script.
+    /// State of the queue in Redis, by find_losses_script.
     struct Found {
         LedgerMark mark;
         /// The job whose message is served next; empty: there is no message; none: it is unknown.

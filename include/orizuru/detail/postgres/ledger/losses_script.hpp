@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What Redis has of a queue's messages, as far as LedgerLosses has to know.
+// Reads all that LedgerLosses has to know of a queue's messages in Redis.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/postgres/ledger/stamp.hpp>

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a reconciler forgets with each sweep: finished jobs, a thousand of one queue at a time, so
-// that other work goes on in between.
+// Forgets finished jobs with each sweep of a reconciler, a thousand of one queue at a time, so that
+// other work goes on in between.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>

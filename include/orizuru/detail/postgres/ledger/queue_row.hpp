@@ -17,10 +17,10 @@
 namespace orizuru::detail {
 
 struct LedgerQueueRow {
-    LedgerMark mark;          ///< what Redis has to have
+    LedgerMark mark;          ///< the one that Redis must have
     bool same_timeline;       ///< PostgreSQL was not replaced since
     std::int64_t transaction; ///< the number of this one
-    std::int64_t dead_seen;   ///< how many entries of the dead list were looked at
+    std::int64_t dead_seen;   ///< entries of the dead list that were looked at
 };
 
 class LedgerQueueLock {

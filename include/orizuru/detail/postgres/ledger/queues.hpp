@@ -19,8 +19,8 @@ namespace orizuru::detail {
 
 struct LedgerQueue {
     std::string name;
-    LedgerMark mark; ///< what Redis has to have
-    TimePoint due;   ///< when there is something to be done
+    LedgerMark mark; ///< the one that Redis must have
+    TimePoint due;   ///< next time that something is to be done
 };
 
 /// From what $p$ledger_look returns.

@@ -35,7 +35,7 @@ namespace orizuru::detail {
     }
 }
 
-/// What a job does that is told when its claim is lost.
+/// A job's function that is told when its claim is lost.
 using LedgerStoppable = std::function<LedgerResult(pqxx::work&, const std::stop_token&)>;
 
 /// Does the same, with the claim, by a name of LedgerBook::next_name.

@@ -32,8 +32,8 @@
 
 namespace orizuru::detail {
 
-// What one step sends: no more messages (as in tables/ledger_step.hpp), and no more bytes but for
-// the last message's.
+// One step sends at most so many messages (as in tables/ledger_step.hpp), and at most so many bytes
+// besides the last message's.
 inline constexpr std::size_t most_sent = 1000;
 inline constexpr std::size_t most_bytes_sent = 1 << 20;
 

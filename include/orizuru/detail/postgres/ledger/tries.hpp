@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What follows when a try of a ledger's job has failed: another one, or the job's death.
+// Decides what follows a failed try of a ledger's job: another try, or the job's death.
 
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
@@ -43,7 +43,7 @@ struct LedgerNextTry {
     return text;
 }
 
-/// By `policy`, but for max_attempts, which is the job's own.
+/// Decides by `policy`, except for max_attempts, which is the job's own.
 [[nodiscard]] inline LedgerNextTry next_ledger_try(RetryPolicy policy, const LedgerTries& tries,
                                                    const std::string& job,
                                                    std::string_view reason) {

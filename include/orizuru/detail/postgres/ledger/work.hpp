@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a reconciler does for one queue, by its connections to both servers.
+// Does a reconciler's work for one queue, by its connections to both servers.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/identity.hpp>

@@ -106,7 +106,7 @@ $do$;
 )sql";
 
 // Ends each migration; alone it binds tables that were moved or copied to another schema. It finds
-// the names of the library in the functions' sources, but for those in strings, and puts the schema
+// the names of the library in the functions' sources, except those in strings, and puts the schema
 // before them, in place of the one from which they came. It looks for whole names, since a prefix
 // may begin the name of a column. It tells its functions by the number of their arguments, too:
 // <prefix>outbox_wake is a function of two prefixes, when one is <prefix>outbox_.

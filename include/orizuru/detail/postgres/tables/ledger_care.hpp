@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (ledger.hpp, ledger_loss.hpp), by which dead jobs are found
+// Adds to the ledger's tables (ledger.hpp, ledger_loss.hpp) the parts by which dead jobs are found
 // among finished ones, and live again.
 
 #include <string_view>

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (ledger.hpp), by which messages are found that are
-// gone or buried (losses.hpp).
+// Adds to the ledger's tables (ledger.hpp) the parts by which messages are found that are gone or
+// buried (losses.hpp).
 
 #include <string_view>
 

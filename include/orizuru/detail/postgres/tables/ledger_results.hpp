@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (ledger.hpp), by which a job leaves something behind.
-// Tables that had this version before ledger_run.hpp keep its ledger_complete, for programs that
-// still run.
+// Adds to the ledger's tables (ledger.hpp) the parts by which a job leaves something behind. Tables
+// that had this version before ledger_run.hpp keep its ledger_complete, for programs that still
+// run.
 
 #include <string_view>
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a row of the ledger can be, in SQL, whatever client writes it.
+// Checks the rows of the ledger, in SQL, whatever client writes them.
 
 #include <string_view>
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (ledger.hpp), by which a job waits for its time, and
+// Adds to the ledger's tables (ledger.hpp) the parts by which a job waits for its time, and
 // expires.
 
 #include <string_view>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the outbox has besides (outbox.hpp), for messages in no order.
+// Adds to the outbox (outbox.hpp) the parts for messages in no order.
 
 #include <string_view>
 

@@ -28,7 +28,7 @@ class Locator {
         const std::string& address;
     };
     struct Answers {
-        std::string address; ///< of who gave them, for errors
+        std::string address; ///< the one that gave them, for errors
         std::vector<Reply> replies;
     };
     /// Connects to another server, sends the commands and returns so many replies, by the deadline.

@@ -55,13 +55,13 @@ class QueueConnections {
   private:
     struct Item {
         std::shared_ptr<Connection> connection;
-        std::uint64_t asked; ///< when it was asked for last
+        std::uint64_t asked; ///< State::asked when it was asked for last
     };
     struct State {
         std::map<std::string, Item> connections;
         std::uint64_t asked = 0;
         NodeLines lines;
-        std::optional<NodeLines::Loan> loan; ///< of the connection that was asked for last
+        std::optional<NodeLines::Loan> loan; ///< for the connection that was asked for last
     };
     // Anyone who can ask chooses names of queues.
     static constexpr std::size_t most = 128;

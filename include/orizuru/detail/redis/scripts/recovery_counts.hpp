@@ -16,7 +16,7 @@
 
 namespace orizuru::detail {
 
-/// How long Redis remembers a message's recoveries.
+/// Time for which Redis remembers a message's recoveries.
 inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 
 /// The field of the job with this id. Beside it, `charged job <id>` tells how many of its

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What scripts are made of while the program is compiled (cached_script.hpp says why): Lua
-// functions, a settlement's frame.
+// The parts of which scripts are made while the program is compiled (cached_script.hpp says why):
+// Lua functions, a settlement's frame.
 
 #include <orizuru/detail/base/joined.hpp>
 

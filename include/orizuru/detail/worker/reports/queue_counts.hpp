@@ -122,7 +122,7 @@ class QueueCounts {
 
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<CountRow>> m_row{};
     std::atomic<std::int64_t> m_wall_ahead{
-        ahead(job_time())}; ///< of the steady clock, in microseconds
+        ahead(job_time())}; ///< ahead of the steady clock, in microseconds
 };
 
 } // namespace orizuru::detail

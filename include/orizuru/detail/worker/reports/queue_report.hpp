@@ -77,7 +77,7 @@ inline constinit const CachedScript report_script(report_text);
 /// For one thread at a time. The queue outlives this.
 class QueueReport {
   public:
-    /// How often it is due: a crash loses the counts of that time.
+    /// Time between two reports: a crash loses the counts of that time.
     static constexpr std::chrono::milliseconds interval{5000};
 
     QueueReport(ServedQueue& queue, std::shared_ptr<Connection> connection)
@@ -144,12 +144,12 @@ class QueueReport {
     std::shared_ptr<Connection> m_connection;
     JobTime m_started;
     std::string m_id;    ///< the consumer's
-    CountRow m_known;    ///< what Redis has, but for a report in doubt
-    CountRow m_counts{}; ///< what is reported
+    CountRow m_known;    ///< the counts in Redis, without a report in doubt
+    CountRow m_counts{}; ///< the counts to report
     int m_running = 0;
     bool m_in_doubt = false; ///< the answer to the last report was lost
     bool m_all = false;      ///< Redis does not know this worker: report all that is not 0
-    TimePoint m_heard{};     ///< when it was last reported, if it was
+    TimePoint m_heard{};     ///< last time that Redis heard of it, if it did
     std::chrono::sys_days m_day = std::chrono::floor<std::chrono::days>(job_time()); ///< Redis'
 };
 

@@ -25,7 +25,7 @@
 namespace orizuru::detail {
 
 struct Chore {
-    std::string_view what;                ///< what it does, for people
+    std::string_view what;                ///< its task, for people
     std::string queue = {};               ///< empty: it is for all queues
     std::function<TimePoint()> step = {}; ///< returns when it is due again
     TimePoint due{};
@@ -35,7 +35,7 @@ struct Chore {
 /// For one thread at a time.
 class Chores {
   public:
-    /// How long after an error that does not pass by itself.
+    /// Pause after an error that does not pass by itself.
     static constexpr std::chrono::milliseconds failure_pause{5000};
 
     /// Takes what failed, why, and when it is repeated.
@@ -78,7 +78,7 @@ class Chores {
     std::vector<Chore> m_chores;
     JitteredPauses m_outage;
     TimePoint m_held_until{};
-    TimePoint m_quiet_until{}; ///< of outages
+    TimePoint m_quiet_until{}; ///< until then, outages are not told
 };
 
 inline Chores::Outcome Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell) {

@@ -66,7 +66,7 @@ class QueueSchedulers {
         Keys keys;
         DueMessages due;
         std::size_t chore = 0;
-        bool empty = false; ///< nothing was scheduled when it was looked at last
+        bool empty = false; ///< no message was scheduled at the last look
     };
 
     TimePoint look(Queue& queue);

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a worker does for its queues at intervals: moves scheduled messages that are due, pushes
-// those that recur, collects the messages of dead consumers, looks for pauses, trims dead lists,
-// reports how the jobs have ended.
+// Does a worker's regular work for its queues: moves scheduled messages that are due, pushes those
+// that recur, collects the messages of dead consumers, looks for pauses, trims dead lists, reports
+// how the jobs have ended.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>

@@ -82,7 +82,7 @@ inline Upkeep::Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShare
                       Dispatcher& dispatcher, ParkedTasks& parked)
     : m_all(std::move(queues)), m_shared(shared), m_parked(parked) {
     struct Group {
-        std::string key; ///< of one of its queues
+        std::string key; ///< one of its queues'
         ServedQueues queues = {};
     };
     std::map<std::string, Group> groups;

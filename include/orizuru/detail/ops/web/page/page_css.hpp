@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How the page looks: one column, hairlines, colour for trouble only.
+// The page's style: one column, hairlines, colour for trouble only.
 
 #include <string_view>
 
