@@ -24,8 +24,8 @@ class BufferedProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
-/// A producer for one queue, shared by any number of threads. It owns one connection and one
-/// thread.
+/// Pushes messages to one queue in batches; any number of threads may share it. It owns one
+/// connection and one thread.
 ///
 /// push() accepts a message; flush() returns when Redis has confirmed it, and with
 /// BufferedProducerOptions::replicas enough of them, too. The producer keeps

@@ -22,7 +22,7 @@ namespace detail {
 class KeptStream;
 } // namespace detail
 
-/// One connection, for one thread at a time.
+/// A connection to Redis for commands of your own, for one thread at a time.
 ///
 /// It repeats a command by itself only when a Cluster node has refused it because another node has
 /// the key. A ConnectionError or ProtocolError closes it; the next command connects again, within

@@ -38,7 +38,8 @@ class Consumer : detail::NoCodec<T, detail::Coding::decode> {
     using detail::NoCodec<T, detail::Coding::decode>::NoCodec;
 };
 
-/// A consumer of one queue: three connections, and a thread that keeps the lease.
+/// Takes the messages of one queue, each in a guard that settles it. It has three connections, and
+/// a thread that keeps the lease.
 ///
 /// `next` and iteration belong to one thread. Any thread may settle guards or call stop(),
 /// stopped(), size(), name(), connected() and flush(). The consumer waits out outages of Redis. It
@@ -65,7 +66,7 @@ class Consumer<T> {
 
     /// Sends deferred acks and requeues messages that were fetched but not handed out. Waits at
     /// most command_timeout, or less after end_by, and for the end of a name resolution that runs.
-    /// Guards live on; the last unregisters it.
+    /// Guards live on; the last one unregisters the consumer.
     /// Redis: a script for each of these, CLIENT UNBLOCK, and the fence: a key that expires after
     ///     10 minutes, or after 7 days where a request may still come to Redis late, such as a
     ///     BLMOVE that a user without the right to CLIENT UNBLOCK could not end.
@@ -105,8 +106,9 @@ class Consumer<T> {
 
     /// Ends `next` for good, within 20 ms. Call it from any thread or from a signal handler. `next`
     /// or the destructor requeues messages that were fetched but not handed out. Nothing can end
-    /// the resolution of a name: if `next` has begun one, it ends behind that. Neither it nor the
-    /// destructor begins another; where connections were lost, the heartbeat's thread connects.
+    /// the resolution of a name: if `next` has begun one, `next` returns after it. Neither `next`
+    /// nor the destructor begins another; where connections were lost, the heartbeat's thread
+    /// connects.
     void stop() noexcept { m_core.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
@@ -132,13 +134,13 @@ class Consumer<T> {
     /// The id of the current incarnation, as in the registry. It changes when a lease is lost, when
     /// a connection breaks during a command, and when the connection that waits for messages
     /// closes: only the processing list then tells which messages Redis knows of. One script takes
-    /// it over, in the last case behind CLIENT LIST ID, which says whether Redis has that
-    /// connection yet.
+    /// the list over. In the last case CLIENT LIST ID comes first: it says whether Redis still has
+    /// that connection.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
-    /// False during an outage, for a health probe: from when the connection for settlements breaks
-    /// in use, or when it cannot be replaced after Redis closed it while it was idle, until there
-    /// is a new one. No command, O(1).
+    /// False during an outage, for a health probe. One begins when the connection for settlements
+    /// breaks in use, or cannot be replaced after Redis closed it while it was idle; a new
+    /// connection ends it. No command, O(1).
     [[nodiscard]] bool connected() const { return m_core.connected(); }
 
     /// for (auto& guard : consumer): runs until stopped. It reports an undecodable message to

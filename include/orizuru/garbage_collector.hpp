@@ -20,8 +20,8 @@
 
 namespace orizuru {
 
-/// A collector for one queue: one connection, for one thread at a time. BackgroundCollector has a
-/// thread of its own.
+/// Brings back a queue's rejected messages and those of its dead consumers: one connection, for one
+/// thread at a time. BackgroundCollector has a thread of its own.
 class GarbageCollector {
   public:
     /// Connects. Throws as Producer's constructor does.

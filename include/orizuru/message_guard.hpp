@@ -91,7 +91,7 @@ class [[nodiscard]] MessageGuard {
     [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
     /// Moves the message out, for one that is large or cannot be copied. The guard is still to be
-    /// settled. What the message refers to in payload() is valid as long as that.
+    /// settled. References of the message into payload() are valid as long as payload() is.
     [[nodiscard]] T take() requires std::move_constructible<T> {
         assert(!m_core.moved_from() && "the message guard was moved from");
         if constexpr (inside) {
@@ -157,9 +157,9 @@ class [[nodiscard]] MessageGuard {
     [[nodiscard]] std::int64_t max_payload() const { return m_core.max_payload(); }
 
     /// True as long as no other consumer can have the message: it was not lost, and the lease that
-    /// Redis confirmed holds, counted from when the last confirmed beat was requested. A time in
-    /// which the host was suspended counts; that a hypervisor paused a virtual machine is not seen.
-    /// False when settled. No command, O(1).
+    /// Redis confirmed holds, counted from when the last confirmed beat was requested. Time in
+    /// which the host was suspended counts; time in which a hypervisor paused the virtual machine
+    /// does not, as it cannot be seen. False when settled. No command, O(1).
     [[nodiscard]] bool held() const { return m_core.held(); }
 
     /// True when nothing is left to settle here; also for a guard that was moved from.

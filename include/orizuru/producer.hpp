@@ -32,7 +32,7 @@ class Producer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
-/// A producer for one queue: one connection, for one thread at a time.
+/// Pushes messages to one queue: one connection, for one thread at a time.
 ///
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
 /// says whether Redis may still have them; the producer repeats nothing that Redis may have done.

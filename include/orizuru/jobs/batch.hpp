@@ -43,7 +43,8 @@ inline void check(const BatchOptions& options) {
 
 } // namespace detail
 
-/// Waits for a message, then for others until the batch is complete. None = stopped.
+/// Waits for a message, then for others until the batch is complete. Returns none when it is
+/// stopped.
 ///
 /// The messages are in the order of the queue. Each guard is settled on its own; settling the
 /// oldest first costs least. A guard that is destroyed unsettled rejects its message. All of them
@@ -55,9 +56,8 @@ inline void check(const BatchOptions& options) {
 ///
 /// Redis: the commands of as many calls of `Consumer::next`, and no others.
 /// Throws: std::invalid_argument for options that are out of range, and std::bad_alloc when there
-/// is
-///     no memory for `size` guards, both before anything is fetched; while the batch is empty, what
-///     `next` throws, except DecodeError.
+///     is no memory for `size` guards, both before anything is fetched; while the batch is empty,
+///     what `next` throws, except DecodeError.
 /// Thread: the one that may call `next`.
 template <MessageDecodable T>
 [[nodiscard]] std::vector<MessageGuard<T>> next_batch(Consumer<T>& consumer,

@@ -66,9 +66,9 @@ void check(const QueueBound& bound);
 ///     not know the script, or the user has no right to EVALSHA.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
-/// When Redis is full it is refused as OOM, and nothing is dropped. Without a right to the lock of
-/// a job that is to be dropped, it is refused as NOPERM, unless that is another queue's: then it
-/// stays.
+/// When Redis is full, the push is refused as OOM, and nothing is dropped. Without a right to the
+/// lock of a job that is to be dropped, the push is refused as NOPERM; but a lock of another queue
+/// merely stays.
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
                                        const QueueBound& bound) {

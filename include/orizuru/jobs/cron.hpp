@@ -38,14 +38,13 @@ class Cron {
 
     /// The first occurrence after a time. Where a zone changes its clocks, occurrences in the
     /// skipped hour become one, at its end; the repeated hour has its occurrences in the first pass
-    /// only:
-    /// `*/5 * * * *`, too, then rests for an hour, which it never does in UTC.
+    /// only: `*/5 * * * *`, too, then rests for an hour, which it never does in UTC.
     /// Throws std::invalid_argument for a time that is not in the years 0 to 9999.
     [[nodiscard]] std::chrono::sys_seconds next(std::chrono::sys_seconds after,
                                                 const TimeZone& zone = {}) const;
 
-    /// The occurrences after a time, up to and with another: the last `most` of them, the earliest
-    /// first. Throws as `next`.
+    /// The occurrences after a time, up to and including another: the last `most` of them, the
+    /// earliest first. Throws as `next`.
     [[nodiscard]] std::vector<std::chrono::sys_seconds> latest(std::chrono::sys_seconds after,
                                                                std::chrono::sys_seconds until,
                                                                std::size_t most,

@@ -66,7 +66,8 @@ struct Redriven {
     friend bool operator==(const Redriven&, const Redriven&) = default;
 };
 
-/// The dead list of one queue: one connection, used by one thread at a time.
+/// Lists, redrives and removes a queue's dead messages: one connection, used by one thread at a
+/// time.
 ///
 /// Any number of them may work on a list at once: each step is one script, so each entry is taken
 /// once, and a crash leaves it where it was or where it goes. All calls work when Redis' memory is
@@ -85,7 +86,7 @@ class DeadList {
     /// Returns how many elements it has. Redis: LLEN, O(1).
     std::uint64_t size();
 
-    /// Up to `count` elements, the newest first, from the one that `first` newer ones precede.
+    /// Returns up to `count` elements, the newest first, after skipping `first` of them.
     /// Redis: LRANGE in a script, O(first + count). Throws std::invalid_argument for a negative
     /// number.
     std::vector<DeadEntry> list(std::int64_t first, std::int64_t count);
@@ -99,26 +100,27 @@ class DeadList {
     bool redrive(const DeadEntry& entry);
 
     /// Removes an element, readable or not; false when it has gone. A unique job releases its lock
-    /// in the same step, as its ack would (unique.hpp), but one in another slot of a Cluster stays,
-    /// and another queue's, to which the user has no right. Of equal elements one goes.
+    /// in the same step, as its ack would (unique.hpp). The lock stays if it lies in another slot
+    /// of a Cluster, or is another queue's and the user has no right to it. Of equal elements one
+    /// goes.
     /// Redis: LPOS and LREM, and GET and DEL of the lock, in one script, O(20,000) at most. Throws
     /// ReplyError with the code FAR as redrive does.
     bool remove(const DeadEntry& entry);
 
-    /// Does the same for up to `limit` entries, the oldest first. What dies meanwhile stays, as
-    /// long as nobody else takes any out. Redis: a script for each 100, or 4 MiB, which are one
-    /// atomic step; O(1) for each entry, or O(n) of the unreadable elements that are older.
+    /// Redrives up to `limit` entries, the oldest first, as redrive(). Messages that die meanwhile
+    /// stay, as long as nobody else takes any out. Redis: a script for each 100, or 4 MiB, which
+    /// are one atomic step; O(1) for each entry, or O(n) of the unreadable elements that are older.
     Redriven redrive_all(std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
     /// Removes all there is, unreadable or not; returns how many. Unique jobs release their locks
     /// as in remove(), in the same step; without a right to the queue's own ones, a step is refused
-    /// (NOPERM). What dies meanwhile stays, as long as nobody else takes any out.
+    /// (NOPERM). Messages that die meanwhile stay, as long as nobody else takes any out.
     /// Redis: a script for each 1000, or 4 MiB, which are one atomic step: LRANGE for each element,
     /// GET and DEL for a lock, and LTRIM.
     std::uint64_t purge();
 
-    /// Removes the entries that are at least so old by Redis' clock, and their locks as purge();
-    /// returns how many. The oldest are looked at first, up to one that is younger.
+    /// Removes the entries that are at least `age` old by Redis' clock, and their locks as purge();
+    /// returns how many. Looks at the oldest first, and ends at the first that is younger.
     /// Redis: as redrive_all, and GET and DEL for a lock. Throws std::invalid_argument for a
     /// negative time.
     std::uint64_t purge(std::chrono::milliseconds age);

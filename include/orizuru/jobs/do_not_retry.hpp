@@ -9,16 +9,17 @@
 
 namespace orizuru {
 
-/// Thrown by a handler: the job, or each of its batch that is not settled, is not tried again. What
-/// becomes of it RetryPolicy::exhausted says; what() is the reason. Thrown by a function that a
-/// Ledger runs: the job is dead in the ledger, with what() as its error.
+/// Says that a job is not to be tried again; what() is the reason. Thrown by a handler:
+/// RetryPolicy::exhausted decides what happens to the job, or to each of its batch that is not
+/// settled. Thrown by a function that a Ledger runs: the job is dead in the ledger, with what() as
+/// its error.
 class DoNotRetry : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// Thrown by a handler: the job, or each of its batch that is not settled, has failed and is acked,
-/// since nobody needs it any more; what() is the reason that on_event hears.
+/// Says that nobody needs a job any more. Thrown by a handler: the job, or each of its batch that
+/// is not settled, has failed and is acked; what() is the reason that on_event hears.
 class Discard : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A message in an envelope that says what a worker has to know of it: who it is, how often it was
-// tried and since when, until when it is of use, and why it failed last. It is an ordinary message:
-// Producer<Job<T>> and Consumer<Job<T>> carry it, the payload in whatever Codec<T> makes of it.
+// A message in an envelope that tells a worker its id, how often it was tried and since when, until
+// when it is of use, and why it failed last. It is an ordinary message: Producer<Job<T>> and
+// Consumer<Job<T>> carry it, the payload in whatever Codec<T> makes of it.
 //
 // The envelope is a msgpack array; a later version may have more fields behind these:
 //
@@ -25,7 +25,7 @@
 //   12 kind                str, 1 to 100 bytes, none below 0x20 and no 0x7f, or nil
 //   13 max_attempts        uint, 1 or more, or nil
 //
-// What is nil at the end is left out. A reader that does not know a field carries it on.
+// Fields at the end that are nil are left out. A reader passes on fields that it does not know.
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -65,10 +65,10 @@ struct Job {
     JobTime enqueued_at{};
     /// Time at which a handler failed first.
     std::optional<JobTime> first_failed_at = {};
-    /// After this time nobody needs it any more.
+    /// Time after which nobody needs it any more.
     std::optional<JobTime> expires_at = {};
-    /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
-    /// and what is beyond 10,000 bytes is cut off.
+    /// Why the try before failed. Writing it replaces bytes that are no UTF-8 by U+FFFD, and cuts
+    /// off all beyond 10,000 bytes.
     std::string last_error = {};
     /// Id that makes it the same as another job, if it was pushed as unique (unique.hpp); its ack
     /// releases the lock of this id.
@@ -97,8 +97,8 @@ struct Job {
     }
 };
 
-/// A first try, enqueued now, with a new id of 32 hexadecimal digits. It expires so long from now,
-/// whenever it is due; what would expire beyond the year 9999 expires then.
+/// Makes a job in its first try, enqueued now, with a new id of 32 hexadecimal digits. It expires
+/// `expires_after` from now, whenever it is due, and at the end of the year 9999 at latest.
 template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {

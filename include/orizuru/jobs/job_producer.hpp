@@ -83,11 +83,11 @@ class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
-/// A producer of jobs for one queue: one connection, used by one thread at a time.
+/// Pushes jobs to one queue, each in its envelope: one connection, used by one thread at a time.
 ///
-/// The times of its jobs are Redis', however wrong the host's clock is: it asks for TIME in each
-/// connection, when that is made or by the first push after that, and by a push a minute later. A
-/// user without that right (NOPERM) gets the host's times.
+/// The times of its jobs are by Redis' clock, however wrong the host's is: it sends TIME in each
+/// new connection, when that is made or with the first push after, and again with a push a minute
+/// later. A user without that right (NOPERM) gets the host's times.
 template <MessageEncodable T>
 class JobProducer<T> {
   public:
@@ -103,9 +103,9 @@ class JobProducer<T> {
     /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it,
     /// another job holds its lock, or the queue is full.
     /// Redis: LPUSH, or a script when it is unique, bounded or for later; in a new connection TIME
-    /// before it. Blocks and throws as
-    /// Producer::push, push_at (scheduler.hpp), push_unique or push_bounded, and what the
-    /// middleware throws; EncodeError for attributes or a max_attempts that cannot be,
+    ///     before it.
+    /// Blocks and throws as Producer::push, push_at (scheduler.hpp), push_unique or push_bounded,
+    /// and what the middleware throws; EncodeError for attributes or a max_attempts that cannot be,
     /// std::invalid_argument for options that do not go together. Nothing was sent then.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
         check(options);
@@ -118,7 +118,7 @@ class JobProducer<T> {
 
     /// Does the same for many; returns the ids of those that were pushed, in their order. All go
     /// through the middleware before the first one is sent, and its `push()` only notes the job as
-    /// it is then: what the middleware throws leaves none. All are in memory meanwhile.
+    /// it is then: when the middleware throws, none is sent. All are in memory meanwhile.
     /// Redis: as Producer::push_all; for later, a script for each 1000 jobs or 1 MiB; a script for
     ///     each job that is unique or bounded.
     /// Atomic: each LPUSH or script, the whole is not.

@@ -20,11 +20,11 @@ using JobTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 namespace detail {
 
-/// The end of the year 9999: what follows has a digit more in most formats. And the earliest.
+/// The latest and the earliest time. Beyond the year 9999 most formats need one more digit.
 inline constexpr JobTime latest_job_time{std::chrono::milliseconds(253'402'300'799'999)};
 inline constexpr JobTime earliest_job_time{-latest_job_time.time_since_epoch()};
 
-/// The earliest or the latest when it would be beyond.
+/// Adds, bounded by the earliest and the latest time.
 [[nodiscard]] inline JobTime later(JobTime time, std::chrono::milliseconds by) {
     return time + std::clamp(by, earliest_job_time - time, latest_job_time - time);
 }

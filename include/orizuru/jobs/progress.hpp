@@ -28,7 +28,8 @@ struct JobProgress {
     std::chrono::sys_time<std::chrono::milliseconds> when{}; ///< by Redis' clock
 };
 
-/// The progress and the results of a queue's jobs: one connection, used by one thread at a time.
+/// Writes and reads the progress and the results of a queue's jobs: one connection, used by one
+/// thread at a time.
 ///
 /// Each call is one command or script, blocks at most command_timeout, and throws ConnectionError,
 /// ReplyError (it names the key) and ProtocolError; std::invalid_argument before anything is sent
@@ -54,7 +55,8 @@ class Progress {
     void set(std::string_view job_id, double fraction, std::string_view note = {},
              std::chrono::milliseconds ttl = std::chrono::hours(24));
 
-    /// None when the job has written none, or its ttl has passed. Redis: HMGET, O(1).
+    /// Returns the last progress; none when the job has written none, or its ttl has passed. Redis:
+    /// HMGET, O(1).
     std::optional<JobProgress> get(std::string_view job_id);
 
     /// Keeps a job's result: any bytes, at most `largest_result`.
@@ -62,7 +64,7 @@ class Progress {
     void set_result(std::string_view job_id, std::string_view bytes,
                     std::chrono::milliseconds ttl = std::chrono::hours(24));
 
-    /// None when there is none, or its ttl has passed. Redis: GET, O(1).
+    /// Returns a job's result; none when there is none, or its ttl has passed. Redis: GET, O(1).
     std::optional<std::string> result(std::string_view job_id);
 
   private:

@@ -55,8 +55,8 @@ struct RecurringOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
-/// The recurring messages of one queue: one connection, used by one thread at a time. When a Worker
-/// serves the queue, T is a Job, and `message` makes it by make_job.
+/// Pushes a queue's recurring messages as they come due: one connection, used by one thread at a
+/// time. When a Worker serves the queue, T is a Job, and `message` makes it by make_job.
 template <MessageEncodable T>
 class Recurring {
   public:

@@ -64,7 +64,7 @@ bool push_after(MessageGuard<T>& guard, std::chrono::milliseconds delay,
     return detail::put_off(guard, options, detail::due_after(delay));
 }
 
-/// Does the same at a time, which Redis' clock decides; at once for one that is past.
+/// Does the same at a time, by Redis' clock; at once for one that is past.
 template <class T>
 bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}) {
     return detail::put_off(guard, options, detail::due_at(time));

@@ -41,16 +41,17 @@ struct RetryPolicy {
     /// and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     Backoff backoff = orizuru::backoff::polynomial();
-    /// For how long after its first failure a job is tried again; 0 or less = however long it
-    /// takes. How long it had waited before does not count.
+    /// Time after its first failure for which a job is tried again; 0 or less = however long it
+    /// takes. Its wait before that failure does not count.
     std::chrono::milliseconds retry_for{};
-    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
-    /// slot.
+    /// Queue in which it is tried again; empty = the one it came from. In a cluster it must lie in
+    /// the same slot.
     std::string retry_queue = {};
     Exhausted exhausted = Exhausted::bury;
-    /// Decides by the exception, std::rethrow_exception tells which one it is, and by the number of
-    /// the try, from 1. Empty, or not asked for DoNotRetry and Discard: by the policy. Called again
-    /// when Redis refuses the settlement; when it throws, the job is buried with both reasons.
+    /// Decides by the exception (std::rethrow_exception tells which one it is) and by the number of
+    /// the try, from 1. When it is empty, and for DoNotRetry and Discard, the policy decides.
+    /// Called again when Redis refuses the settlement; when it throws, the job is buried with both
+    /// reasons.
     std::function<RetryDecision(const std::exception_ptr& error, int attempt)> decide = {};
 };
 

@@ -38,7 +38,8 @@ struct ScheduledEntry {
     [[nodiscard]] std::optional<Job<Raw>> job() const;
 };
 
-/// The scheduled messages of one queue: one connection, used by one thread at a time.
+/// Lists, cancels and runs a queue's scheduled messages: one connection, used by one thread at a
+/// time.
 ///
 /// Any number of them may work beside each other and beside schedulers: each step is one script, so
 /// each entry goes one way, and a crash leaves it where it was or where it goes. All calls work
@@ -58,14 +59,14 @@ class ScheduledList {
     /// Returns how many there are. Redis: ZCARD, O(1).
     std::uint64_t size();
 
-    /// Up to `count` entries, the first due first, from the one that `first` others precede. What
-    /// is due leaves at the front meanwhile: take the last page first to miss none. Redis: ZRANGE,
-    /// O(log(n) + count). Throws std::invalid_argument for a negative number.
+    /// Returns up to `count` entries, the first due first, after skipping `first` of them. Entries
+    /// that come due leave at the front meanwhile: take the last page first to miss none. Redis:
+    /// ZRANGE, O(log(n) + count). Throws std::invalid_argument for a negative number.
     std::vector<ScheduledEntry> list(std::int64_t first, std::int64_t count);
 
     /// Removes an entry; false when it has gone. A unique job releases its lock in the same step,
-    /// as its ack would (unique.hpp), but one in another slot of a Cluster stays, and another
-    /// queue's, to which the user has no right.
+    /// as its ack would (unique.hpp). The lock stays if it lies in another slot of a Cluster, or is
+    /// another queue's and the user has no right to it.
     /// Redis: ZREM, and GET and DEL of the lock, in one script, O(log(n)).
     bool cancel(const ScheduledEntry& entry);
 

@@ -43,8 +43,7 @@ void schedule(Producer<T>& producer, const T& message, const std::vector<std::st
 
 /// Puts a message on the producer's queue at a time, by Redis' clock; at once when it is past.
 /// Redis: one script, O(log(n)) of the scheduled messages.
-/// Blocks and throws as Producer::push; std::invalid_argument for a time beyond
-/// the year 9999.
+/// Blocks and throws as Producer::push; std::invalid_argument for a time beyond the year 9999.
 template <MessageEncodable T>
 void push_at(Producer<T>& producer, JobTime time, const T& message) {
     detail::schedule(producer, message, detail::due_at(time));
@@ -56,7 +55,8 @@ void push_after(Producer<T>& producer, std::chrono::milliseconds delay, const T&
     detail::schedule(producer, message, detail::due_after(delay));
 }
 
-/// A scheduler for one queue: two connections, used by one thread at a time.
+/// Moves a queue's scheduled messages to the queue as they come due: two connections, used by one
+/// thread at a time.
 class Scheduler {
   public:
     /// Connects. Throws as Producer's constructor does; std::invalid_argument for a `poll` out of

@@ -20,7 +20,8 @@
 
 namespace orizuru {
 
-/// Where local time is ahead of or behind UTC. Cheap to copy; may be used by any thread.
+/// A time zone: tells how far its clocks are ahead of or behind UTC. Cheap to copy; may be used by
+/// any thread.
 class TimeZone {
   public:
     /// UTC.
@@ -36,8 +37,8 @@ class TimeZone {
         return m_rules.to_local(time);
     }
 
-    /// Returns when the clocks of the zone show this: the first time when they do twice, and when
-    /// they skip it the moment in which they do.
+    /// Returns when the clocks of the zone show this: the first time when they show it twice; when
+    /// they skip it, the moment of the skip.
     [[nodiscard]] std::chrono::sys_seconds to_sys(std::chrono::local_seconds time) const {
         return m_rules.to_sys(time);
     }

@@ -11,8 +11,8 @@
 // to the queue of the push, also when `retry` brings the job to another one
 // (RetryPolicy::retry_queue) or an Inspector moves it there. ScheduledList::cancel releases it as
 // an ack does, and so does all else by which the library drops a job for good: push_bounded, an
-// Inspector, and whatever removes it from the dead list. On the dead list, or moved otherwise, a
-// job keeps its lock until that expires; settled by a plain ack, too.
+// Inspector, and whatever removes it from the dead list. A job on the dead list, moved otherwise,
+// or settled by a plain ack keeps its lock until that expires.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
@@ -64,8 +64,8 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
 /// Atomic: a crash leaves job and lock or neither. In doubt (ConnectionError::in_doubt()), a second
 ///     call returns false when the first has pushed the job and the lock is still held; it pushes
 ///     the job again when that was acked meanwhile, unless with on_expiry or never.
-/// Blocks and throws as Producer::push; std::invalid_argument for an id that has
-/// not 1 to 512 bytes or a ttl that cannot be. Nothing has happened then.
+/// Blocks and throws as Producer::push; std::invalid_argument for an id that has not 1 to 512 bytes
+/// or a ttl that cannot be. Nothing has happened then.
 template <MessageEncodable T>
 bool push_unique(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
                  const UniqueOptions& options = {}) {

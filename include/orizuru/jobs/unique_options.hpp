@@ -16,8 +16,8 @@ enum class UniqueRelease {
 };
 
 struct UniqueOptions {
-    /// Counted from when the job is due: longer than it can wait and run, its retries included. 1
-    /// ms to 100 years; `never` has none.
+    /// Time the lock lasts, counted from when the job is due. Choose it longer than the job can
+    /// wait and run, its retries included. 1 ms to 100 years; `never` has none.
     std::chrono::milliseconds ttl = std::chrono::hours(24);
     UniqueRelease release = UniqueRelease::on_ack;
 };

@@ -51,8 +51,9 @@ namespace detail {
 class OnceClaims;
 }
 
-/// Claims of one scope: two connections, the second from the first renewal on. Any thread, several
-/// at once: commands go one after the other, effects run side by side.
+/// Claims ids in one scope, and remembers which are done: two connections, the second from the
+/// first renewal on. Any thread, several at once: commands go one after the other, effects run side
+/// by side.
 ///
 /// Each call is one script, O(1), and atomic. A call whose reply was lost is repeated once, which
 /// changes nothing: it blocks at most twice connect_timeout and command_timeout, and as long for

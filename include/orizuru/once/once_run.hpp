@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The effects that a Once runs, and what comes of a run.
+// The effects that a Once runs, and the result of a run.
 
 #include <orizuru/detail/once/effect.hpp>
 #include <orizuru/once/claim.hpp>

@@ -26,14 +26,15 @@ namespace detail::web {
 class DashboardCore;
 }
 
-/// A function from requests to responses, for any HTTP server. Mount it at "/" or at any path that
-/// ends with "/": the page's links are relative. All members may be called from several threads.
+/// A web page on all queues, as a function from requests to responses for any HTTP server. Mount it
+/// at "/" or at any path that ends with "/": the page's links are relative. All members may be
+/// called from several threads.
 ///
 /// A thread of its own reads the numbers of all queues for all viewers: for up to 100 queues a
 /// script, O(queues + consumers), and TIME, as DashboardOptions::refresh says, and a script as
-/// history_step says; in a Cluster for each queue. The page shows 50 queues at a time.
-/// Lists of messages are read as they are asked for, at most once a second each. Redis that is away
-/// is asked again and again; the page says so meanwhile.
+/// history_step says; in a Cluster for each queue. The page shows 50 queues at a time. Lists of
+/// messages are read as they are asked for, at most once a second each. While Redis is away, it is
+/// asked again and again, and the page says so.
 ///
 /// Each response forbids all content but its own, frames and caching. A request whose Host is not
 /// one of DashboardOptions::hosts is refused. The page itself is open, as it has no data. All data

@@ -22,17 +22,17 @@ enum class DashboardAccess {
 };
 
 struct DashboardOptions {
-    /// Who has it may do all. At least 16 characters of A-Z a-z 0-9 _ . - Empty: 128 random bits.
+    /// Allows its holder everything. At least 16 characters of A-Z a-z 0-9 _ . - Empty: 128 random
+    /// bits.
     std::string token = {};
     /// Says what a request without the token may do, for a server with logins of its own. Called on
     /// the thread of handle(). Empty: nothing.
     std::function<DashboardAccess(const DashboardRequest& request)> authorize = {};
-    /// There are no routes that change anything.
+    /// Leaves out all routes that change anything.
     bool read_only = false;
     /// Names under which browsers may reach the page, besides localhost, 127.0.0.1 and [::1]; each
-    /// without scheme and port. A
-    /// page of somebody else whose name leads to this machine (DNS rebinding) is refused by its
-    /// name.
+    /// without scheme and port. A page of somebody else whose name leads to this machine (DNS
+    /// rebinding) is refused by its name.
     std::vector<std::string> hosts = {};
     /// Queues to show besides those that workers serve or have served.
     std::vector<std::string> queues = {};

@@ -32,8 +32,8 @@ struct SearchPosition;
 struct SoughtId;
 } // namespace detail
 
-/// For one thread at a time: one connection, in a Cluster one for each hash tag, made when it is
-/// needed.
+/// Looks into queues, and removes, runs or moves their messages. For one thread at a time: one
+/// connection, in a Cluster one for each hash tag, made when it is needed.
 ///
 /// Reading needs no right to write: a user with `+@read +eval_ro` and a replica suffice, except for
 /// the clock, which needs TIME. Each step is one script, so a message is in exactly one place, and
@@ -63,7 +63,7 @@ class Inspector {
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a
     /// script, O(consumers), and TIME.
     [[nodiscard]] QueueState state(const std::string& queue);
-    /// Why a queue is left out.
+    /// Called for a queue that is left out, with the reason.
     using Refused = std::function<void(const std::string& queue, const std::exception& reason)>;
     /// The numbers of many queues, in their order. Calls `refused` for a queue that cannot be, or
     /// that Redis refuses, and leaves it out; without `refused` it throws. Redis: for up to 100
@@ -91,12 +91,11 @@ class Inspector {
     /// consumers. Redis: a script, O(consumers).
     [[nodiscard]] std::vector<WorkerReport> workers(const std::string& queue);
 
-    /// Up to `count` messages of a place, from the one that `first` others precede: those that are
-    /// served next come first, of suspected ones those that are tried next, of rejected ones those
-    /// that were rejected first, of the dead the newest. Payloads come whole. Redis: O(first +
-    /// count), for held ones O(consumers + count); for suspected ones also an HMGET for up to 1000
-    /// of them, as find, remove_if and run_if do. Throws std::invalid_argument for a negative
-    /// number, too.
+    /// Returns up to `count` messages of a place, after skipping `first` of them. Those served next
+    /// come first; of suspected ones those tried next, of rejected ones those rejected first, of
+    /// the dead the newest. Payloads come whole. Redis: O(first + count), for held ones O(consumers
+    /// + count); for suspected ones also an HMGET for up to 1000 of them, as find, remove_if and
+    /// run_if do. Throws std::invalid_argument for a negative number, too.
     [[nodiscard]] std::vector<PlacedMessage> peek(const std::string& queue, Place place,
                                                   std::int64_t first, std::int64_t count);
 
@@ -126,13 +125,13 @@ class Inspector {
     /// Removes the messages of a place that the caller chooses, as `remove` does, until it has
     /// removed `limit`; returns how many.
     ///
-    /// It asks `chosen` for one after the other, those that are served last first (of the dead the
-    /// newest), and misses none that is there all the time, while others push, take and remove;
-    /// only of equal messages, while others remove from the back, it may miss some. It may ask for
-    /// one twice. What is pushed later it does not look for, so it ends. The messages that it takes
-    /// from up to 100 are one atomic step. So many are in memory at a time, whole: about a mebibyte
-    /// when their sizes are like those of the ones before, and always up to 10.
-    /// Completed steps stay done, whatever it throws, also what `chosen` throws.
+    /// It asks `chosen` about one after the other, those that are served last first (of the dead
+    /// the newest). While others push, take and remove, it misses none that is there all the time;
+    /// only of equal messages, while others remove from the back, it may miss some. It may ask
+    /// about one twice. It does not look for messages that are pushed later, so it ends. The
+    /// messages that it takes from up to 100 are one atomic step. So many are in memory at a time,
+    /// whole: about a mebibyte when their sizes are like those of the ones before, and always up to
+    /// 10. Completed steps stay done, whatever it throws, also what `chosen` throws.
     ///
     /// Redis: two scripts for up to 100 messages, each O(what they read) while nothing else
     /// changes, and at most O(20,000), for run_if of waiting ones O(those run) more. In a list,
@@ -153,11 +152,11 @@ class Inspector {
     /// one atomic step, O(1) for each. Throws as remove_if does, but never FAR.
     std::uint64_t clear(const std::string& queue, Place place);
 
-    /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
-    /// of each place, those that are served last first (of the dead the newest), of a consumer's
-    /// the oldest. One that moves meanwhile may be found twice, or, if it goes back, missed. One
-    /// that a consumer holds all the time is found once. It ends with 200 messages or 16 MiB;
-    /// there may be more then.
+    /// Returns the messages of the job with this id and their places: usually one or none. Looks at
+    /// up to `most` messages of each place, those that are served last first (of the dead the
+    /// newest), of a consumer's the oldest. One that moves meanwhile may be found twice, or, if it
+    /// goes back, missed. One that a consumer holds all the time is found once. It ends with 200
+    /// messages or 16 MiB; there may be more then.
     ///
     /// Redis: SMEMBERS and scripts that read, up to 1000 messages or about a mebibyte each; O(bytes
     /// of all that it looks at + consumers), for Redis copies each message whole: a list with a

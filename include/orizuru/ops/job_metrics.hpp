@@ -3,8 +3,8 @@
 #pragma once
 
 // Writes how jobs have ended, and how long they took, as Prometheus' text: of one worker, or of all
-// workers of some queues as an Inspector reads it. Let Prometheus scrape either, or it adds up
-// both.
+// workers of some queues as an Inspector reads it. Let Prometheus scrape one of the two only, else
+// it adds up both.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/worker/worker_statistics.hpp>

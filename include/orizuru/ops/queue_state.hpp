@@ -43,7 +43,7 @@ struct QueueState {
     std::optional<JobTime> oldest = {};
     /// Time at which the first of those scheduled is due.
     std::optional<JobTime> next_due = {};
-    /// Redis' clock; nothing for a user without the right to TIME.
+    /// Redis' clock; empty for a user without the right to TIME.
     std::optional<JobTime> now = {};
 };
 
@@ -67,7 +67,7 @@ struct PlacedMessage {
     std::string reason = {};
     /// Time at which it died or is due.
     std::optional<JobTime> time = {};
-    /// Who holds it.
+    /// Id of the consumer that holds it.
     std::string consumer = {};
     /// Number of times that a suspected one was blamed for a consumer's death; forgotten 72 h after
     /// the last.

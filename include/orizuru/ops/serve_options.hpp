@@ -14,7 +14,8 @@ struct ServeOptions {
     /// Listens also on an address that other machines reach. There is no TLS: a proxy has to add
     /// it. Name the hosts in DashboardOptions::hosts.
     bool expose = false;
-    /// From the beginning of a connection to the end of its response, 10 ms to 1 min.
+    /// The longest time from the beginning of a connection to the end of its response, 10 ms to 1
+    /// min.
     std::chrono::milliseconds request_timeout = std::chrono::seconds(5);
     /// The most connections at once, 1 to 10,000; a further one is closed at once.
     int connections = 64;

@@ -43,7 +43,7 @@ template <class T>
 /// there; it must call `next`. For WorkerOptions::handle_middleware.
 ///
 /// Anyone who can push chooses attributes: without a valid traceparent the context is empty, and
-/// without a valid tracestate that is. A retry has the trace of the first push.
+/// without a valid tracestate its tracestate is. A retry has the trace of the first push.
 [[nodiscard]] HandleMiddleware handle_trace(
     std::function<void(JobRun& job, const TraceContext& trace, const std::function<void()>& next)>
         around);

@@ -64,7 +64,7 @@ class Database {
     /// says otherwise, with 5 s to connect, an end to connections of which nothing is heard for 30
     /// s, and target_session_attrs=read-write: of several hosts or addresses it takes the one that
     /// can be written to, and refuses a server that can only be read. With a service (`service`,
-    /// PGSERVICE) its file says the last, and not the others. Always in UTF-8.
+    /// PGSERVICE) the last is left to the service's file, the others are not. Always in UTF-8.
     [[nodiscard]] const std::string& conninfo() const noexcept { return m_conninfo.text(); }
 
   private:

@@ -18,8 +18,8 @@ class DatabaseError : public Error {
     using Error::Error;
 };
 
-/// The tables are missing, of another version than this library knows, or the user has not the
-/// rights that it takes: a person has to mend it (schema.hpp).
+/// The tables are missing or of another version than this library knows, or the user lacks a right
+/// that it needs: a person has to mend it (schema.hpp).
 class SchemaError : public DatabaseError {
     using DatabaseError::DatabaseError;
 };

@@ -37,10 +37,11 @@ namespace detail {
 class InboxMarks;
 }
 
-/// The ids that were processed, in one scope. The scope names the effect, as several consumers may
-/// each do something of their own with the same message. May be used by any number of threads; has
-/// a connection for each thread that is in it, shared with the other Inboxes of the Database. In a
-/// forked child each operation of an Inbox that was made before throws std::logic_error.
+/// Runs an effect once for each id, and remembers the ids, in one scope. The scope names the
+/// effect, as several consumers may each do something of their own with the same message. Any
+/// number of threads may use it; it has a connection for each thread that is in it, shared with the
+/// other Inboxes of the Database. In a forked child each operation of an Inbox that was made before
+/// throws std::logic_error.
 class Inbox {
   public:
     /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError
@@ -65,9 +66,9 @@ class Inbox {
     ///     default_transaction_isolation=serializable'. `f` must not end it.
     /// When another transaction is in the way (a deadlock, a serialization failure) or the
     ///     connection is lost, all is rolled back and tried again: `f` may be called several times,
-    ///     and is committed once. Only once more when PostgreSQL has ended its session for a
-    ///     timeout (idle_in_transaction_session_timeout, transaction_timeout): the second time this
-    ///     throws pqxx::broken_connection, with PostgreSQL's words.
+    ///     and is committed once. It tries only once more when PostgreSQL has ended its session for
+    ///     a timeout (idle_in_transaction_session_timeout, transaction_timeout): the second time
+    ///     this throws pqxx::broken_connection, with PostgreSQL's words.
     /// Blocks: for the statements; `wait` for others with this id; Database::patience() while the
     ///     server is away.
     /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which
@@ -127,11 +128,10 @@ class Inbox {
     /// message can be in Redis. Needs the rights of TableUse::purge besides those of
     /// TableUse::inbox, which the constructor takes. Throws DatabaseError when patience is over, or
     /// PostgreSQL refuses, and what was forgotten stays so; std::invalid_argument for an age that
-    /// is not 0 to 100 years.
-    /// An id to which a foreign key of a table of yours refers stays, and the rest is forgotten:
-    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. So does
-    /// one that another transaction has locked for longer than 50 ms. Each one costs a statement
-    /// that is rolled back, and some more when few are held.
+    /// is not 0 to 100 years. An id stays, and the rest is forgotten, when a foreign key of a table
+    /// of yours refers to it, or another transaction has locked it for longer than 50 ms:
+    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. Each one
+    /// costs a statement that is rolled back, and some more when few are held.
     std::uint64_t
     purge(std::chrono::seconds age,
           const std::function<void(std::string_view id, std::string_view reason)>& on_held = {});

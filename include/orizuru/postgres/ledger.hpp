@@ -57,16 +57,16 @@ class JobBatch;
 template <class T>
 class JobContext;
 
-/// The jobs of one queue. May be used by any number of threads. Has a connection for each thread
-/// that is in it, which it shares with the other Ledgers of the Database, and one more, with a
-/// thread of its own that renews the leases of all runs three times in a lease. A forked child has
-/// not that thread: each operation of a ledger that was made before throws std::logic_error there,
-/// except the submit in a transaction of yours.
+/// Submits the jobs of one queue, runs them, and tells what became of them. Any number of threads
+/// may use it. It has a connection for each thread that is in it, which it shares with the other
+/// Ledgers of the Database, and one more, with a thread of its own that renews the leases of all
+/// runs three times in a lease. A forked child lacks that thread: there each operation of a ledger
+/// that was made before throws std::logic_error, except the submit in a transaction of yours.
 ///
 /// Every operation tries again while the server is away, for Database::patience(), and when other
 /// transactions are in the way. It throws DatabaseError when patience is over or 20 connections
-/// were lost, and whether it has happened is unknown then; and when PostgreSQL refuses a statement
-/// of the ledger's own, or others are in the way of it 20 times.
+/// were lost: then it is unknown if it has happened. It also does when PostgreSQL refuses a
+/// statement of the ledger's own, or others are in the way of it 20 times.
 template <class T>
 class Ledger {
   public:
@@ -126,10 +126,10 @@ class Ledger {
     }
 
     /// Makes a job with an id of your own, so that a repeated request is no second job; false, and
-    /// nothing is done, when the ledger has a job of that id, in whatever state and queue. Until
-    /// `purge` forgets it. It waits for another transaction that makes the same job.
-    /// Throws besides std::invalid_argument, before anything is done, for an id that has not 1 to
-    ///     512 bytes of UTF-8, none of them null. Else as `submit`.
+    /// nothing is done, when the ledger has a job of that id, in whatever state and queue, until
+    /// `purge` forgets it. It waits for another transaction that makes the same job. Throws besides
+    /// std::invalid_argument, before anything is done, for an id that has not 1 to 512 bytes of
+    /// UTF-8, none of them null. Else as `submit`.
     bool submit_once(pqxx::transaction_base& transaction, const std::string& id, T payload,
                      const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::check_text_id(id);
@@ -155,16 +155,17 @@ class Ledger {
     ///     pqxx::subtransaction, as the error has ended the transaction: the job has failed then
     ///     and runs again, although what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
-    ///     tried again: `f` may be called several times, and is committed once. Only once more when
-    ///     PostgreSQL has ended its session for a timeout (idle_in_transaction_session_timeout,
-    ///     transaction_timeout): the job has failed when it does so again.
+    ///     tried again: `f` may be called several times, and is committed once. It tries only once
+    ///     more when PostgreSQL has ended its session for a timeout
+    ///     (idle_in_transaction_session_timeout, transaction_timeout): the job has failed when it
+    ///     does so again.
     /// The session lives on: `f` should set something by SET LOCAL only, above all search_path, by
     ///     which the next run would look for the tables.
     /// An exception of `f` does not pass through, nor does a COMMIT that PostgreSQL refuses: the
     ///     transaction is rolled back, and the job has failed, with the exception's text as its
     ///     error; after a DoNotRetry it is dead. Only a DatabaseError passes through, also one of
-    ///     this library's operations in `f`, and the job comes again when its lease has ended. It
-    ///     also does when the process dies.
+    ///     this library's operations in `f`: the job then comes again when its lease has ended, as
+    ///     it does when the process dies.
     /// Call it soon after the message has come, and do not put the message off: one that nobody
     ///     claims for a sweep of the LedgerReconciler may be sent again.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
@@ -260,9 +261,9 @@ class Ledger {
         return m_core.give_up(id, reason);
     }
 
-    /// Does the same, also when it runs: what the run does is rolled back, and its outcome is
-    /// `dead`; see `run` for how it is told. False when it is completed or dead, also when it
-    /// completes before: waits for its COMMIT.
+    /// Does the same, also for a job that runs: what the run does is rolled back, and its outcome
+    /// is `dead`; `run` says how it is told. False when the job is completed or dead, also when its
+    /// run completes first: waits for that COMMIT.
     bool cancel(std::string_view id, std::string_view reason) { return m_core.cancel(id, reason); }
 
     /// Makes a dead job pending, with at least so many attempts, 1 to 1,000,000; false when it is
@@ -275,11 +276,10 @@ class Ledger {
     /// `age`, a thousand at a time, each a transaction; returns how many. A message that comes
     /// again after that is `unknown`. Needs the rights of TableUse::purge besides those of
     /// TableUse::ledger, which the constructor takes. Throws besides std::invalid_argument for an
-    /// age that is not 0 to 100 years.
-    /// A job to which a foreign key of a table of yours refers stays, and the rest is forgotten:
-    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. So does
-    /// one that another transaction has locked for longer than 50 ms. Each one costs a statement
-    /// that is rolled back, and some more when few are held.
+    /// age that is not 0 to 100 years. A job stays, and the rest is forgotten, when a foreign key
+    /// of a table of yours refers to it, or another transaction has locked it for longer than 50
+    /// ms: `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. Each
+    /// one costs a statement that is rolled back, and some more when few are held.
     std::uint64_t
     purge(std::chrono::seconds age,
           const std::function<void(std::string_view id, std::string_view reason)>& on_held = {}) {

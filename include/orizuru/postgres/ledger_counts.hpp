@@ -12,7 +12,7 @@
 
 namespace orizuru {
 
-/// Completed jobs are not counted: that would read all of them.
+/// Numbers of a queue's jobs. Completed jobs are not counted: that would read all of them.
 struct LedgerCounts {
     std::string queue;
     std::uint64_t pending = 0;   ///< they can run now

@@ -19,7 +19,7 @@ enum class LedgerHistory {
 };
 
 struct LedgerOptions {
-    /// Label in what the ledger calls this worker, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    /// Label in this worker's name in the ledger, for people: 1 to 100 of A-Z a-z 0-9 _ . -
     std::string name = "worker";
     /// Time a run whose process has died, or cannot reach PostgreSQL, keeps its job from others;
     /// 100 ms to 24 h. As long as it lives the ledger renews it, whatever it does.
@@ -29,7 +29,7 @@ struct LedgerOptions {
     /// a worker's death count too. A job that will not be tried again is dead, in the ledger:
     /// `retry_queue` must be empty and `exhausted` as it is.
     RetryPolicy retry = {};
-    /// Which of a Worker's handlers the jobs are for that it submits; empty: the one without a
+    /// Kind of the jobs that it submits, which chooses a Worker's handler; empty: the one without a
     /// kind. At most 100 bytes, no control character. Several Ledgers may submit to one queue, each
     /// for a type and a kind of its own; any of them runs all.
     std::string kind = {};

@@ -40,7 +40,8 @@ namespace detail {
 class LedgerReconciliation;
 }
 
-/// For all queues of the ledgers in one database: three connections, used by one thread at a time.
+/// Makes Redis follow the ledgers of one database, for all queues: three connections, used by one
+/// thread at a time.
 class LedgerReconciler {
   public:
     /// Connects to both. Throws DatabaseError when PostgreSQL cannot be reached or refuses,
@@ -53,11 +54,12 @@ class LedgerReconciler {
     LedgerReconciler& operator=(LedgerReconciler&&) noexcept;
     ~LedgerReconciler();
 
-    /// One pass: all work that is due, queue by queue, except for queues that another reconciler
-    /// has in hand. PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at
-    /// least one. It
-    ///     locks the queue's row, and does not wait for that. Redis: a GET for each transaction,
-    ///     and a script with an LPUSH when there are messages to be sent.
+    /// Makes one pass: does all work that is due, queue by queue, except for queues that another
+    /// reconciler has in hand.
+    /// PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at least one.
+    ///     It locks the queue's row, and does not wait for that.
+    /// Redis: a GET for each transaction, and a script with an LPUSH when there are messages to be
+    ///     sent.
     /// The first pass, and then one in each sweep, looks for lost messages: for each queue one more
     ///     transaction and a script that only reads: an LINDEX of the source list, LLEN of the dead
     ///     list and LINDEX of its new entries, a thousand or 8 MiB of them; again when there are

@@ -40,8 +40,8 @@
 
 namespace orizuru {
 
-/// Where a queue's messages wait for their relay. A value without a connection: it is not changed
-/// once made, so that any number of threads may use it.
+/// Puts messages for one queue into your transactions, for a relay to send. A value without a
+/// connection: it is not changed once made, so that any number of threads may use it.
 template <MessageEncodable T>
 class Outbox {
   public:
@@ -74,16 +74,15 @@ class Outbox {
 
     /// Does the same for a job with an id of your own choice. An id may be pushed again: an inbox
     /// takes the two for one. Throws besides std::invalid_argument, before all else, for an id that
-    /// no inbox takes:
-    ///     one that has not 1 to 512 bytes of UTF-8, none of them null.
+    /// no inbox takes: one that has not 1 to 512 bytes of UTF-8, none of them null.
     void push(pqxx::transaction_base& transaction, const Job<T>& job) const {
         detail::OutboxRows::check_id(job.id);
         const detail::StoredMessage message = stored(job);
         m_rows.insert(transaction, {&message, 1});
     }
 
-    /// Does the same for many; returns their ids. They are sent in the order of the range,
-    /// unless in none.
+    /// Does the same for many; returns their ids. They are sent in the order of the range, unless
+    /// with OutboxOrder::none.
     /// PostgreSQL: an INSERT for each MiB of them, hexadecimal digits counted, and in COMMIT as for
     ///     single ones.
     /// Throws as `push`, EncodeError before anything is sent.

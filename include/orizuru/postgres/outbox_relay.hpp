@@ -30,8 +30,8 @@ namespace detail {
 class OutboxRounds;
 }
 
-/// A relay for all queues of an outbox: a connection to Redis, one to PostgreSQL, and another one
-/// in `run`. Used by one thread at a time.
+/// Sends the messages of all queues of an outbox: a connection to Redis, one to PostgreSQL, and
+/// another one in `run`. Used by one thread at a time.
 class OutboxRelay {
   public:
     /// Connects. Throws DatabaseError when PostgreSQL cannot be reached or refuses, SchemaError
@@ -47,9 +47,9 @@ class OutboxRelay {
     ///
     /// PostgreSQL: for a step 5 round trips; a queue's lock is held until its COMMIT, and the
     ///     session is ended when it waits in a step for 30 s, or twice as long as Redis may take.
-    ///     A look at which queues wait, a search of an index for each, for each round of a step for
-    ///     each.
-    ///     Redis: an LPUSH for a step; a PING when one fails.
+    ///     For each round, in which each queue has a step, a look at which queues wait: a search of
+    ///     an index for each.
+    /// Redis: an LPUSH for a step; a PING when one fails.
     /// Blocks: for the statements, and at most connect_timeout and command_timeout for each LPUSH.
     /// Throws: ReplyError when Redis has refused a queue, the first ConnectionError, ProtocolError
     ///     or DatabaseError when a queue's step has failed: the messages of other queues are sent.

@@ -20,8 +20,8 @@
 
 namespace orizuru {
 
-/// The tables in one database. Each call connects anew; any thread.
-/// Throws DatabaseError when the server cannot be reached or refuses.
+/// Makes the tables in one database, or prints the statements that do. Each call connects anew; any
+/// thread. Throws DatabaseError when the server cannot be reached or refuses.
 class Schema {
   public:
     /// The version that this library needs, exactly.

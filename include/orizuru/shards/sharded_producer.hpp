@@ -26,8 +26,8 @@ class ShardedProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
-/// A producer for the shards of one queue, for one thread at a time: a connection for each shard,
-/// made when the shard is first pushed to.
+/// Pushes messages to the shards of one queue, for one thread at a time: a connection for each
+/// shard, made when the shard is first pushed to.
 ///
 /// As Producer, when an operation returns, Redis has the messages; when it throws,
 /// ConnectionError::in_doubt() says whether Redis may still have them, and you can use it again.

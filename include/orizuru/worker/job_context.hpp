@@ -133,9 +133,10 @@ class JobRun {
     }
 
     /// False when another worker may have the job, because Redis has not heard from this one for
-    /// the lease, or because the job was requeued. Effects from then on may happen twice. A time in
-    /// which the host was suspended counts; that a hypervisor paused a virtual machine is not seen.
-    /// O(1), without a command; waits while another thread holds the guard.
+    /// the lease, or because the job was requeued. Effects from then on may happen twice. Time in
+    /// which the host was suspended counts; time in which a hypervisor paused the virtual machine
+    /// does not, as it cannot be seen. O(1), without a command; waits while another thread holds
+    /// the guard.
     [[nodiscard]] bool lease_valid() const {
         const std::lock_guard lock(m_mutex);
         return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held();

@@ -16,7 +16,8 @@ namespace orizuru {
 /// when stderr has no room at once, and says so later, as write_to_stderr does.
 inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_line(line); }
 
-/// Make it the first of WorkerOptions::handle_middleware: it writes a line when a run has ended,
+/// Returns a middleware that writes a line when a run has ended; make it the first of
+/// WorkerOptions::handle_middleware:
 ///
 ///     done queue=orders job=5f0c attempt=1 waited=12ms ran=340ms attr.trace=7b0c
 ///     failed queue=orders job=5f0c kind=charge attempt=2 waited=9ms ran=3ms why="no such user"
@@ -29,10 +30,10 @@ inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_l
 ///     buried    so it has, for the reason in `why`
 ///     requeued  the worker shuts down, and the run does not count
 ///
-/// `waited` counts from when this try was enqueued, by Redis' clock, and has its delay in it;
-/// `ran` counts from since(). Values with a space or a quote are in quotes, and control characters
-/// escaped, so that a line is a line. What Redis answers to the settlement, and jobs that reach no
-/// handler, are told to on_event. Of a batch it sees the first job.
+/// `waited` counts from when this try was enqueued, by Redis' clock, and has its delay in it; `ran`
+/// counts from since(). Values with a space or a quote are in quotes, and control characters
+/// escaped, so that a line is a line. on_event hears of Redis' answer to the settlement, and of
+/// jobs that reach no handler. Of a batch it sees the first job.
 ///
 /// `write` is called on any thread, on one at a time for all copies; its exceptions are swallowed.
 /// No job is settled before it returns.

@@ -141,10 +141,10 @@ class Worker {
     template <class T, JobHandler<T> F>
     Worker& handle_shards(const std::string& queue, F handler, const QueueOptions& options = {});
 
-    /// Pushes jobs that recur, besides, as Recurring<Job<T>> does: any number of workers may, and
-    /// each occurrence is pushed once. Include <orizuru/worker/recur.hpp>. The queue need not be
-    /// one of this worker's, and has one such list here. It needs no further connection or thread.
-    /// A failure is told as upkeep_failed and repeated. Before `run`; throws as Recurring's
+    /// Also pushes jobs that recur, as Recurring<Job<T>> does: any number of workers may, and each
+    /// occurrence is pushed once. Include <orizuru/worker/recur.hpp>. The queue need not be one of
+    /// this worker's, and has one such list here. It needs no further connection or thread. A
+    /// failure is told as upkeep_failed and repeated. Before `run`; throws as Recurring's
     /// constructor does, but does not connect.
     template <class T>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences,

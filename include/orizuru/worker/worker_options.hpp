@@ -99,8 +99,8 @@ struct QueueOptions {
     /// worker never fails, so this bounds it, and not `retry.max_attempts`. A dead worker's oldest
     /// jobs are blamed, as many as it runs at once: those that it ran, behind those that ended and
     /// whose settlement Redis had refused so far. All of them then wait apart: with n threads, a
-    /// worker holds at most n^(1 - c/3) such jobs at a time, by the one that was blamed most often,
-    /// c times. So those that a killer takes along are not buried with it.
+    /// worker holds at most n^(1 - c/3) such jobs at a time, where the one blamed most often was
+    /// blamed c times. So those that a killer takes along are not buried with it.
     int max_recoveries = 3;
     /// Limits of the dead list: the number of entries, and their age.
     DeadLimits dead = {};

@@ -39,7 +39,7 @@ struct Durations {
     }
 };
 
-/// The jobs of one queue.
+/// The statistics of one queue's jobs.
 struct QueueStatistics {
     std::string queue;
     WorkerStatistics outcomes = {};
