@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The node of a Cluster that gets a queue's slot: the old one sends pushes to it, by ASK.
+// The node that gets a queue's slot: the old one sends pushes to it, by ASK.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>

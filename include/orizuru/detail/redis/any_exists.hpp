@@ -16,9 +16,9 @@
 
 namespace orizuru::detail {
 
-/// Returns nothing where Redis refuses to answer for all keys at once, but may answer for one: in a
-/// Cluster with keys in several slots, and to a user without the right to one key. Redis: EXISTS,
-/// O(keys). Throws as Connection::command, except for that refusal.
+/// Returns nothing where Redis refuses to answer for all keys at once, but may answer for one: with
+/// keys in several slots, and to a user without the right to one key. Redis: EXISTS, O(keys).
+/// Throws as Connection::command, except for that refusal.
 [[nodiscard]] inline std::optional<bool> any_exists(Connection& connection,
                                                     std::span<const std::string> keys) {
     try {

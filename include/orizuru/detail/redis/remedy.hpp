@@ -6,6 +6,7 @@
 // of Redis, where it is a code, tells what the error asks for.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/redis/place/redirections.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
@@ -31,27 +32,9 @@ struct Verdict {
     std::string reason;
 };
 
-// Ends the errors of a Cluster after which another node is to be asked; see Stream.
-inline constexpr std::string_view redirected = " (the next attempt goes to another node)";
-
-[[nodiscard]] [[gnu::cold]] inline bool is_redirected(std::string_view error) noexcept {
-    return error.find(redirected) != std::string_view::npos;
-}
-
-inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
-/// True if the node may be down for itself alone.
-[[nodiscard]] [[gnu::cold]] inline bool may_be_down_alone(const ReplyError& error) noexcept {
-    return error.code() == cluster_down;
-}
-
 /// True if the user has no right to the command, or the server does not know it.
 [[nodiscard]] [[gnu::cold]] inline bool may_not(const Reply& error) noexcept {
     return error.text.starts_with("NOPERM ") || error.text.starts_with("ERR ");
-}
-
-/// True if another node has this key, or none has, though the node may serve other keys.
-[[nodiscard]] [[gnu::cold]] inline bool is_astray(std::string_view error) noexcept {
-    return error.starts_with("MOVED ") || error.starts_with("CLUSTERDOWN Hash slot");
 }
 
 /// `recover` where the code tells nothing.
@@ -124,11 +107,8 @@ inline constexpr std::string_view cluster_down = "CLUSTERDOWN";
 /// An error of Redis as an exception: its first word is the code.
 [[nodiscard]] [[gnu::cold]] inline ReplyError reply_error(std::string_view about,
                                                           std::string_view text) {
-    const bool by_node = text.starts_with("MOVED ") && !is_redirected(text) &&
-                         about.find("+cluster://") == std::string_view::npos;
     return {printable(text.substr(0, text.find(' '))),
-            joined({about, ": ", printable(text),
-                    by_node ? "; for a Cluster the address begins with redis+cluster://" : ""})};
+            joined({about, ": ", printable(text), hint_of_address(about, text)})};
 }
 
 } // namespace orizuru::detail

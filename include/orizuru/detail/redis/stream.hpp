@@ -63,8 +63,8 @@ class Stream {
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
     /// Begins to do the same; `greet` goes on. The caller gives up after patience(endpoint), or at
-    /// the limit. This waits while a name is resolved and while sentinels are asked; until the
-    /// deadline also while the backlog of a Unix socket is full.
+    /// the limit. This waits while a name is resolved and while others are asked for the server;
+    /// until the deadline also while the backlog of a Unix socket is full.
     [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake,
                          TimePoint limit = TimePoint::max())
         : m_address(endpoint.address()) {

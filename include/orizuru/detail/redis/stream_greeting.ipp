@@ -53,7 +53,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
         m_server = m_locator->find(
             [&](const Node& node, std::string_view commands, std::size_t replies, TimePoint until) {
-                return ask(Route::to_sentinel(endpoint, node), commands, replies, until, wake);
+                return ask(Route::to_asked(endpoint, node), commands, replies, until, wake);
             },
             deadline == TimePoint::min() ? own : deadline);
         m_located = true;

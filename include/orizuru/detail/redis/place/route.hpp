@@ -101,7 +101,7 @@ struct Route {
         return EndpointParts::join(std::move(parts));
     }
     /// The endpoint of one of its sentinels.
-    [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {
+    [[nodiscard]] static Endpoint to_asked(const Endpoint& endpoint, const Node& sentinel) {
         const EndpointParts& parts = EndpointParts::of(endpoint);
         auto address = std::make_shared<Address>();
         address->server = sentinel;

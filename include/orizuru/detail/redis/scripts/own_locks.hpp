@@ -4,7 +4,7 @@
 
 // The Lua by which a script that drops messages releases the locks of the unique jobs among them
 // (jobs/unique.hpp). Only the messages name the locks, so these are keys that the script was not
-// given: the queue's own are in its slot of a Cluster. One in another slot, or to which the user
+// given: the queue's own are in its slot. One in another slot, or to which the user
 // has no right, stays, unless it is the queue's own: without a right to that, nothing is dropped.
 
 namespace orizuru::detail {
