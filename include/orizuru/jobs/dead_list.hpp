@@ -27,8 +27,6 @@
 
 namespace orizuru {
 
-class Inspector;
-
 /// One element of a dead list.
 struct DeadEntry {
     std::string payload;
@@ -51,10 +49,11 @@ struct DeadLimits {
 
 namespace detail {
 
-class DeadListTrimming;
-
 /// Throws std::invalid_argument.
 void check(const DeadLimits& limits);
+/// Takes an element of the reply to list_dead_script(). Throws ProtocolError for one of another
+/// shape, and closes the connection.
+[[nodiscard]] DeadEntry dead_entry_of(Connection& connection, Reply& element);
 
 } // namespace detail
 
@@ -77,6 +76,9 @@ class DeadList {
   public:
     /// Connects. Throws as Producer's constructor does.
     DeadList(Endpoint endpoint, std::string queue);
+    /// Uses a connection that other objects on the same thread use, too. Throws
+    /// std::invalid_argument for null or an invalid name.
+    DeadList(std::shared_ptr<Connection> connection, std::string queue);
     DeadList(const DeadList&) = delete;
     DeadList& operator=(const DeadList&) = delete;
     DeadList(DeadList&&) noexcept = default;
@@ -132,15 +134,9 @@ class DeadList {
     std::uint64_t trim(const DeadLimits& limits = {});
 
   private:
-    friend class detail::DeadListTrimming;
-    friend class Inspector;
-
     static constexpr std::int64_t batch = 100;
     static constexpr std::uint64_t most_at_once = 1000;
 
-    DeadList(Keys keys, std::shared_ptr<Connection> connection);
-
-    DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);
     /// The result of a cut of the list.
     struct Cut {

@@ -29,8 +29,10 @@ ORIZURU_INLINE DeadList::DeadList(Endpoint endpoint, std::string queue)
       m_connection(
           std::make_shared<Connection>(detail::Route::to_key(std::move(endpoint), m_dead))) {}
 
-ORIZURU_INLINE DeadList::DeadList(Keys keys, std::shared_ptr<Connection> connection)
-    : m_keys(std::move(keys)), m_dead(m_keys.dead()), m_connection(std::move(connection)) {}
+ORIZURU_INLINE DeadList::DeadList(std::shared_ptr<Connection> connection, std::string queue)
+    : m_keys(std::move(queue)),
+      m_dead(m_keys.dead()),
+      m_connection(detail::given(std::move(connection))) {}
 
 ORIZURU_INLINE std::uint64_t DeadList::count_of(const Reply& reply, std::string_view name) {
     if (!detail::is_count(reply)) {
@@ -58,17 +60,17 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
-        entries.push_back(entry_of(element));
+        entries.push_back(detail::dead_entry_of(*m_connection, element));
     }
     return entries;
 }
 
 /// `reply` has the entry's bytes, then where its payload and its reason lie, counted from 1 as in
 /// Lua.
-ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
+ORIZURU_INLINE DeadEntry detail::dead_entry_of(Connection& connection, Reply& reply) {
     std::vector<Reply>& parts = reply.elements;
     if ((parts.size() != 1 && parts.size() != 6) || !parts[0].is(Reply::Type::string)) {
-        detail::refuse(*m_connection, "EVAL");
+        refuse(connection, "EVAL");
     }
     DeadEntry entry;
     entry.bytes = std::move(parts[0].text);
@@ -77,16 +79,19 @@ ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
         return entry;
     }
     const auto text = [&](const Reply& first, const Reply& last) {
-        if (!detail::is_count(first, 1) || !detail::is_count(last, first.integer - 1) ||
+        if (!is_count(first, 1) || !is_count(last, first.integer - 1) ||
             static_cast<std::uint64_t>(last.integer) > entry.bytes.size()) {
-            detail::refuse(*m_connection, "EVAL");
+            refuse(connection, "EVAL");
         }
         return entry.bytes.substr(static_cast<std::size_t>(first.integer) - 1,
                                   static_cast<std::size_t>(last.integer - first.integer) + 1);
     };
     entry.payload = text(parts[1], parts[2]);
     entry.reason = text(parts[3], parts[4]);
-    entry.time += std::chrono::milliseconds(count_of(parts[5], "EVAL"));
+    if (!is_count(parts[5])) {
+        refuse(connection, "EVAL");
+    }
+    entry.time += std::chrono::milliseconds(parts[5].integer);
     return entry;
 }
 

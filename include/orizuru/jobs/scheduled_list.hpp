@@ -24,8 +24,6 @@
 
 namespace orizuru {
 
-class Inspector;
-
 /// One scheduled message.
 struct ScheduledEntry {
     std::string payload;
@@ -50,6 +48,9 @@ class ScheduledList {
   public:
     /// Connects. Throws as Producer's constructor does.
     ScheduledList(Endpoint endpoint, std::string queue);
+    /// Uses a connection that other objects on the same thread use, too. Throws
+    /// std::invalid_argument for null or an invalid name.
+    ScheduledList(std::shared_ptr<Connection> connection, std::string queue);
     ScheduledList(const ScheduledList&) = delete;
     ScheduledList& operator=(const ScheduledList&) = delete;
     ScheduledList(ScheduledList&&) noexcept = default;
@@ -77,10 +78,6 @@ class ScheduledList {
     bool run_now(const ScheduledEntry& entry);
 
   private:
-    friend class Inspector;
-
-    ScheduledList(Keys keys, std::shared_ptr<Connection> connection);
-
     Keys m_keys;
     std::string m_scheduled;
     detail::Owned<std::shared_ptr<Connection>, "scheduled list"> m_connection;

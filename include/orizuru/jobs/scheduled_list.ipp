@@ -33,10 +33,11 @@ ORIZURU_INLINE ScheduledList::ScheduledList(Endpoint endpoint, std::string queue
       m_connection(
           std::make_shared<Connection>(detail::Route::to_key(std::move(endpoint), m_scheduled))) {}
 
-ORIZURU_INLINE ScheduledList::ScheduledList(Keys keys, std::shared_ptr<Connection> connection)
-    : m_keys(std::move(keys)),
+ORIZURU_INLINE ScheduledList::ScheduledList(std::shared_ptr<Connection> connection,
+                                            std::string queue)
+    : m_keys(std::move(queue)),
       m_scheduled(m_keys.scheduled()),
-      m_connection(std::move(connection)) {}
+      m_connection(detail::given(std::move(connection))) {}
 
 ORIZURU_INLINE std::uint64_t ScheduledList::size() {
     const Reply reply = m_connection->command(m_scheduled, "ZCARD", m_scheduled);

@@ -131,7 +131,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys,
 }
 
 ORIZURU_INLINE PlacedMessage Inspector::dead_message(const Keys& keys, Reply& reply) {
-    DeadEntry entry = DeadList(keys, m_connections->of(keys)).entry_of(reply);
+    DeadEntry entry = detail::dead_entry_of(*m_connections->of(keys), reply);
     PlacedMessage message{Place::dead, std::move(entry.payload), std::move(entry.bytes),
                           std::move(entry.reason)};
     if (entry.readable) {

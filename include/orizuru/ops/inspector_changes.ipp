@@ -31,7 +31,7 @@ ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMess
     case Place::held:
         detail::refuse_held();
     case Place::scheduled:
-        return ScheduledList(keys, connection)
+        return ScheduledList(connection, queue)
             .cancel({.payload = message.payload, .bytes = message.bytes});
     case Place::waiting:
     case Place::rejected:
@@ -51,12 +51,12 @@ ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMes
     case Place::held:
         detail::refuse_held();
     case Place::scheduled:
-        return ScheduledList(keys, connection)
+        return ScheduledList(connection, queue)
             .run_now({.payload = message.payload, .bytes = message.bytes});
     case Place::dead: {
         DeadEntry entry;
         entry.bytes = message.bytes;
-        return DeadList(keys, connection).redrive(entry);
+        return DeadList(connection, queue).redrive(entry);
     }
     case Place::waiting:
     case Place::rejected:

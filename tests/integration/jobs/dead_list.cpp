@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,19 @@ class FullMemory {
   private:
     orizuru::test::RedisClient m_redis{server().uri()};
 };
+
+TEST_CASE_FIXTURE(Fixture, "a dead list may use a connection that others use, too") {
+    die({"a"});
+    const auto connection = std::make_shared<orizuru::Connection>(uri);
+    DeadList shared(connection, "q");
+    REQUIRE(shared.size() == 1);
+    CHECK(shared.redrive(shared.list(0, 1).at(0)));
+    CHECK(connection->command("q", "LLEN", "q").integer == 1);
+    CHECK(connection.use_count() == 2);
+    CHECK_THROWS_WITH_AS(DeadList(std::shared_ptr<orizuru::Connection>(), "q"),
+                         "the connection must not be null", std::invalid_argument);
+    CHECK_THROWS_AS(DeadList(connection, ""), std::invalid_argument);
+}
 
 TEST_CASE_FIXTURE(Fixture, "entries are listed with reason and time, the newest first") {
     Consumer<Raw> consumer(uri, "q");

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -80,6 +81,17 @@ struct Fixture : QueueFixture {
     }
     std::int64_t scheduled_size() { return redis.command({"ZCARD", scheduled}).integer; }
 };
+
+TEST_CASE_FIXTURE(Fixture, "a scheduled list may use a connection that others use, too") {
+    push_after(producer, 1h, Raw("a"));
+    const auto connection = std::make_shared<orizuru::Connection>(uri);
+    ScheduledList shared(connection, "q");
+    REQUIRE(shared.size() == 1);
+    CHECK(shared.run_now(shared.list(0, 1).at(0)));
+    CHECK(connection->command("q", "LLEN", "q").integer == 1);
+    CHECK_THROWS_WITH_AS(ScheduledList(std::shared_ptr<orizuru::Connection>(), "q"),
+                         "the connection must not be null", std::invalid_argument);
+}
 
 TEST_CASE_FIXTURE(Fixture, "messages are listed with their times, the first due first") {
     const JobTime time = job_time() + 1h;

@@ -9,10 +9,20 @@
 #include <orizuru/reply.hpp>
 
 #include <concepts>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
+
+/// Returns a connection that a user has given. Throws std::invalid_argument for null.
+[[nodiscard]] inline std::shared_ptr<Connection> given(std::shared_ptr<Connection> connection) {
+    if (!connection) {
+        throw std::invalid_argument("the connection must not be null");
+    }
+    return connection;
+}
 
 /// Returns when the connection's stream was made; if it was lost, when that one was made.
 [[nodiscard]] TimePoint connected_at(Connection& connection);

@@ -20,7 +20,7 @@ namespace orizuru::detail {
 class DeadListTrimming {
   public:
     DeadListTrimming(ServedQueue& queue, std::shared_ptr<Connection> connection)
-        : m_queue(queue), m_list(queue.keys(), std::move(connection)) {}
+        : m_queue(queue), m_list(std::move(connection), queue.keys().source()) {}
 
     /// Trims the dead list when that is due. Throws as DeadList does; it stays due then.
     void trim() {
