@@ -1,21 +1,46 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <mutex>
+
 namespace attendance_test {
 
 using orizuru::detail::Attendance;
-using Wakes = Attendance::Wakes;
+using orizuru::detail::poll_ready;
+using orizuru::detail::Wake;
+
+/// An attendance that a thread watches.
+struct Watched : Attendance {
+    std::mutex mutex;
+    Wake wake;
+    Watch watch{mutex, *this, wake};
+
+    /// True when the thread was woken since the last call.
+    bool woken() {
+        const bool signalled = poll_ready(-1, 0, &wake, std::chrono::milliseconds(0)).has_value();
+        wake.clear();
+        return signalled;
+    }
+};
 
 TEST_CASE("the heartbeat begins when it is asked, goes on without being told so, and comes to an "
           "end") {
-    Attendance attendance;
+    Watched attendance;
     CHECK_FALSE(attendance.wanted());
-    SUBCASE("at once") { CHECK(attendance.ask() == Wakes::watchers); }
-    SUBCASE("the next time it looks") { attendance.request(); }
+    SUBCASE("at once") {
+        attendance.ask();
+        CHECK(attendance.woken());
+    }
+    SUBCASE("the next time it looks") {
+        attendance.request();
+        CHECK_FALSE(attendance.woken());
+    }
     CHECK(attendance.wanted());
     CHECK(attendance.begin());
     CHECK(attendance.wanted());
@@ -25,7 +50,7 @@ TEST_CASE("the heartbeat begins when it is asked, goes on without being told so,
 }
 
 TEST_CASE("what is asked while the heartbeat attends outlasts the end") {
-    Attendance attendance;
+    Watched attendance;
     attendance.request();
     attendance.begin();
     attendance.request();
@@ -38,7 +63,7 @@ TEST_CASE("what is asked while the heartbeat attends outlasts the end") {
 }
 
 TEST_CASE("an end before a begin forgets no request, and makes none") {
-    Attendance attendance;
+    Watched attendance;
     attendance.end();
     CHECK_FALSE(attendance.wanted());
     attendance.request();
@@ -47,36 +72,45 @@ TEST_CASE("an end before a begin forgets no request, and makes none") {
 }
 
 TEST_CASE("the heartbeat is woken for what the user has to hear of, unless a thread sees it") {
-    Attendance attendance;
+    Watched attendance;
     {
         const auto one = attendance.driving();
         {
             const auto another = attendance.driving();
-            CHECK(attendance.tell() == Wakes::nobody);
+            attendance.tell();
+            CHECK_FALSE(attendance.woken());
         }
-        CHECK(attendance.tell() == Wakes::nobody);
+        attendance.tell();
+        CHECK_FALSE(attendance.woken());
     }
     CHECK_FALSE(attendance.wanted());
-    CHECK(attendance.tell() == Wakes::watchers);
-    CHECK(attendance.tell() == Wakes::watchers); // it has not begun
+    attendance.tell();
+    CHECK(attendance.woken());
+    attendance.tell();
+    CHECK(attendance.woken()); // it has not begun
     CHECK(attendance.begin());
-    CHECK(attendance.tell() == Wakes::nobody);
+    attendance.tell();
+    CHECK_FALSE(attendance.woken());
 }
 
 TEST_CASE("a thread that polls is woken once when the link is free, and asks the heartbeat for "
           "that") {
-    Attendance attendance;
-    CHECK(attendance.link_is_free() == Wakes::nobody);
-    CHECK(attendance.await_link() == Wakes::watchers);
+    Watched attendance;
+    attendance.link_is_free();
+    CHECK_FALSE(attendance.woken());
+    attendance.await_link();
+    CHECK(attendance.woken());
     CHECK(attendance.link_is_awaited());
     CHECK(attendance.wanted());
-    CHECK(attendance.link_is_free() == Wakes::watchers);
+    attendance.link_is_free();
+    CHECK(attendance.woken());
     CHECK_FALSE(attendance.link_is_awaited());
-    CHECK(attendance.link_is_free() == Wakes::nobody);
+    attendance.link_is_free();
+    CHECK_FALSE(attendance.woken());
 }
 
 TEST_CASE("acks hurry while a caller wants it or the heartbeat attends") {
-    Attendance attendance;
+    Watched attendance;
     CHECK_FALSE(attendance.hurries());
     {
         const auto hurrying = attendance.hurrying();

@@ -95,13 +95,13 @@ TEST_CASE_FIXTURE(OwnServer,
         push({"a"});
         REQUIRE(eventually([&] { return redis.llen(list) == 1; }));
         lane.begin_recovery("a doubt");
-        REQUIRE(lane.drive(lock, deadline, nullptr, [&] { return lane.running(); }));
+        REQUIRE(lane.drive(lock, deadline, nullptr, [&] { return lane.mirror().running(); }));
         REQUIRE(mirror.messages().size() == 1);
     }
     reading.get();
     const Lane::Lock lock(lane.mutex());
     CHECK(mirror.messages().size() == 1);
-    CHECK(lane.running()); // and nothing is in doubt
+    CHECK(lane.mirror().running()); // and nothing is in doubt
 }
 
 TEST_CASE("a marker behind a wait in Redis is due until it is answered, then the next may begin") {
@@ -136,7 +136,7 @@ TEST_CASE("a marker behind a wait in Redis is due until it is answered, then the
     waiting.start(lock);
     CHECK(eventually(ended));
     CHECK(mirror.messages().size() == 2);
-    CHECK(lane.running());
+    CHECK(lane.mirror().running());
 }
 
 TEST_CASE_FIXTURE(OwnServer, "the user hears that the connection that waits came back") {

@@ -7,8 +7,11 @@
 // the lane from a request until all is done. A thread that polls several lanes waits elsewhere.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
+#include <orizuru/detail/base/wake.hpp>
 
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 namespace orizuru::detail {
@@ -16,8 +19,7 @@ namespace orizuru::detail {
 /// Callers hold the link's lock.
 class Attendance {
   public:
-    /// Whom the caller has to wake: nobody, or all that watch the lane. The heartbeat does.
-    enum class Wakes : std::uint8_t { nobody, watchers };
+    class Watch;
 
     /// A thread drives the lane while the result exists.
     [[nodiscard]] auto driving() noexcept {
@@ -35,25 +37,31 @@ class Attendance {
     void request() noexcept {
         m_attention = attends() ? Attention::requested_again : Attention::requested;
     }
-    /// Does the same, at once.
-    [[nodiscard]] Wakes ask() noexcept {
+    /// Does the same, and wakes the heartbeat for it.
+    void ask() noexcept {
         request();
-        return Wakes::watchers;
+        wake_watchers();
     }
     /// The user has to hear of something. The thread that has read it may be another lane's.
-    [[nodiscard]] Wakes tell() noexcept {
-        return m_drivers == 0 && !attends() ? ask() : Wakes::nobody;
+    void tell() noexcept {
+        if (m_drivers == 0 && !attends()) {
+            ask();
+        }
     }
-    /// A thread that polls goes on when the link is free, and has the heartbeat see to that.
-    [[nodiscard]] Wakes await_link() noexcept {
+    /// A thread that polls goes on when the link is free, and has the heartbeat connect it and take
+    /// the reply to a fetch.
+    void await_link() noexcept {
         m_poller = Poller::awaits_link;
-        return ask();
+        ask();
     }
-    [[nodiscard]] Wakes link_is_free() noexcept {
-        return std::exchange(m_poller, Poller::busy) == Poller::awaits_link ? Wakes::watchers
-                                                                            : Wakes::nobody;
+    void link_is_free() noexcept {
+        if (std::exchange(m_poller, Poller::busy) == Poller::awaits_link) {
+            wake_watchers();
+        }
     }
     [[nodiscard]] bool link_is_awaited() const noexcept { return m_poller == Poller::awaits_link; }
+    /// Wakes all that watch, the heartbeat among them.
+    inline void wake_watchers() noexcept;
 
     // For the heartbeat.
 
@@ -78,10 +86,43 @@ class Attendance {
         return m_attention == Attention::given || m_attention == Attention::requested_again;
     }
 
+    LinkedList<Watch> m_watches;
     int m_drivers = 0;
     int m_hurries = 0;
     Attention m_attention = Attention::none;
     Poller m_poller = Poller::busy;
 };
+
+/// While one exists, `wake` is signalled by the begin and the end of a recovery, by a refusal, and
+/// by an event for the user that a thread of another queue has read.
+class [[nodiscard]] Attendance::Watch : public Linked {
+  public:
+    /// Takes the lock, as the destructor does.
+    Watch(std::mutex& mutex, Attendance& attendance, const Wake& wake)
+        : m_mutex(mutex), m_attendance(attendance), m_wake(&wake) {
+        const std::lock_guard lock(m_mutex);
+        m_attendance.m_watches.push_back(*this);
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() {
+        const std::lock_guard lock(m_mutex);
+        m_attendance.m_watches.erase(*this);
+    }
+    void signal() const noexcept { m_wake->signal(); }
+    /// Signals another one from now on. Callers hold the lock.
+    void redirect(const Wake& wake) noexcept { m_wake = &wake; }
+
+  private:
+    std::mutex& m_mutex;
+    Attendance& m_attendance;
+    const Wake* m_wake;
+};
+
+inline void Attendance::wake_watchers() noexcept {
+    for (const Watch& watch : m_watches) {
+        watch.signal();
+    }
+}
 
 } // namespace orizuru::detail

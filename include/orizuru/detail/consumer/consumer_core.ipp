@@ -55,6 +55,7 @@ ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& ti
 template <class Fetch>
 bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& timeout, Decode decode,
                         StandIn stand_in) {
+    m_session->refuse_fork();
     while (DeliveryPtr delivery = fetch()) {
         std::string reason;
         GuardCore* guard = nullptr;

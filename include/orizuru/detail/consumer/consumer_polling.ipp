@@ -37,16 +37,15 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
 inline void Session::watch(std::shared_ptr<const Wake> news) {
     m_fetcher.share_link();
     m_news = std::move(news);
-    m_watch.emplace(m_lane, *m_news);
+    m_watch.emplace(m_lane.mutex(), m_lane.attendance(), *m_news);
 }
 
 inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
     if (m_run.empty() && are_large()) {
-        m_lane.refuse_fork();
         m_wake.clear();
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // connecting may hang
         m_lane.locked([&](Lock& lock) {
-            if (!stopped() && !token.stop_requested() && m_lane.running() &&
+            if (!stopped() && !token.stop_requested() && m_lane.mirror().running() &&
                 !m_waiter.connected()) {
                 Awaited step;
                 m_waiter.connect(lock, TimePoint::min(), step);
@@ -116,7 +115,7 @@ inline bool Fetcher::advance(Lock& lock, Awaited& awaited) {
         if (!carry_out(next, lock, time + link_patience)) {
             // The link may be down or slow. Other queues have connections of their own that bring
             // messages: the heartbeat goes on with it.
-            m_lane.await_link();
+            m_lane.attendance().await_link();
             return false;
         }
         return true;

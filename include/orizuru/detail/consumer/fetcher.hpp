@@ -129,7 +129,6 @@ class Fetcher {
     }
     /// The caller is inside `next` while it keeps the result.
     [[nodiscard]] auto enter() {
-        m_lane.refuse_fork();
         // No atomic exchange: catching every misuse is not worth its cost per message.
         if (m_in_next.load(std::memory_order_relaxed)) {
             throw_two_threads();
@@ -160,7 +159,7 @@ class Fetcher {
     template <class Done>
     bool drive(Lock& lock, TimePoint deadline, Done done) {
         return m_lane.drive(lock, deadline, &m_wake, [&] {
-            return interrupted() || m_lane.refusal().kept() || !m_lane.running() || done();
+            return interrupted() || m_lane.refusal().kept() || !m_lane.mirror().running() || done();
         });
     }
     /// True when the link could be connected only by resolving a name. A DNS server may hang, and
@@ -189,7 +188,14 @@ class Fetcher {
             send_fetch();
         }
     }
-    void send_fetch() { m_lane.fetch(admitted()); }
+    /// Sends the due acks with it. Has the heartbeat beat at once when the lease is over: the host
+    /// was asleep.
+    void send_fetch() {
+        if (LeaseClock::now() >= m_lane.lease().end()) {
+            m_lane.attendance().ask();
+        }
+        m_lane.send([this](std::string& out) { m_lane.mirror().send_settle(out, admitted()); });
+    }
     [[nodiscard]] bool are_large() const noexcept { return m_shares_link && m_average > large; }
     /// Large messages come on the waiter's connection while that is of use; the link then carries
     /// acks only. After a refusal a fetch on the link tells the user.
@@ -211,7 +217,7 @@ class Fetcher {
     void take_run();
     void drop_lost_of_run() {
         m_lane.held().drop_lost(m_run);
-        m_run_recoveries = m_lane.recoveries();
+        m_run_recoveries = m_lane.held().recoveries();
     }
 
     Lane& m_lane;
@@ -222,7 +228,7 @@ class Fetcher {
     std::atomic<bool> m_stopped{false};
     const std::stop_token* m_token = nullptr; ///< the running call's
     Wake m_wake;
-    Lane::Watch m_watch{m_lane, m_wake};
+    Attendance::Watch m_watch{m_lane.mutex(), m_lane.attendance(), m_wake};
     Waiter m_waiter;
 
     // The messages that the thread in `next` has taken over and hands out without the lock: two
@@ -241,14 +247,14 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
     const auto inside = enter();
     // await_run() checks the same, but is not inlined.
     const bool in_hand = !m_run.empty() && !m_run.front()->postponed() &&
-                         m_run_recoveries == m_lane.recoveries() && !stopped() &&
+                         m_run_recoveries == m_lane.held().recoveries() && !stopped() &&
                          !token.stop_requested();
     return in_hand || await_run(token, timeout) ? m_run.pop_front() : nullptr;
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
-    const auto hurry = m_lane.hurry_acks();
+    const auto hurry = m_lane.attendance().hurrying();
     while (await_connection(lock, deadline)) {
         m_lane.mirror().requeue_suspects();
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
@@ -267,7 +273,7 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
         if (mirror.state() == Mirror::State::left || (!mirror.has_ready() && !holds_nothing)) {
             return true;
         }
-        m_lane.release();
+        m_lane.send([this](std::string& out) { m_lane.mirror().send_release(out); });
     }
     return false;
 }

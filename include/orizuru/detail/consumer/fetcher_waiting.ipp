@@ -10,7 +10,7 @@ namespace orizuru::detail {
 inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
     while (true) {
         const bool interrupted = stopped() || token.stop_requested();
-        if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
+        if (m_run.empty() || interrupted || m_run_recoveries != m_lane.held().recoveries()) {
             const bool some = m_lane.locked([&](Lock& lock) {
                 drop_lost_of_run();
                 return (!m_run.empty() && !interrupted) ||
@@ -104,7 +104,7 @@ inline void Fetcher::end_wait(Lock& lock) {
         return now; // nothing of the rest matters then
     }
     now.refused = m_lane.refusal().kept();
-    now.running = m_lane.running();
+    now.running = m_lane.mirror().running();
     now.suspects = m_lane.suspects_wait() && !std::exchange(m_asked_in_vain, false);
     now.asked = mirror.fetching()  ? Asked::fetch
                 : mirror.looking() ? Asked::look
@@ -129,7 +129,7 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
         return true;
     case Step::recover:
         return m_lane.drive(lock, deadline, &m_wake, [&] {
-            return interrupted() || m_lane.refusal().kept() || m_lane.running();
+            return interrupted() || m_lane.refusal().kept() || m_lane.mirror().running();
         });
     case Step::ask_suspect:
         return ask_suspect(lock, deadline);
@@ -177,7 +177,7 @@ inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline) {
 inline bool Fetcher::await_connection(Lock& lock, TimePoint deadline) {
     deadline = std::min(deadline, m_lane.limit());
     while (is_cut_off()) {
-        m_lane.await_link(); // signals m_wake at once, and again when it is connected
+        m_lane.attendance().await_link(); // signals m_wake at once, and again when it is connected
         m_wake.clear();
         if (Clock::now() >= deadline) {
             return false;
@@ -201,7 +201,7 @@ inline void Fetcher::take_run() {
             }
         }
     }
-    m_run_recoveries = m_lane.recoveries();
+    m_run_recoveries = m_lane.held().recoveries();
     m_looked = false;
     if (m_shares_link) {
         std::size_t bytes = 0;

@@ -146,7 +146,7 @@ class Heartbeat::Member : public Linked {
     Lane& m_lane;
     const std::chrono::milliseconds m_lease;
     BeatCallback m_callback;
-    Lane::Watch m_watch;
+    Attendance::Watch m_watch;
 
     // Under the link's lock.
     LeaseClock::time_point m_due;

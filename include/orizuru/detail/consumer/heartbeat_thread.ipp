@@ -22,7 +22,7 @@ inline Heartbeat::Member::Member(std::shared_ptr<Heartbeat> heartbeat,
       m_lane(lane),
       m_lease(options.lease),
       m_callback(options.on_beat),
-      m_watch(lane, m_heartbeat->m_wake),
+      m_watch(lane.mutex(), lane.attendance(), m_heartbeat->m_wake),
       m_due(LeaseClock::now() + m_lease / 3),
       m_look_at(Clock::now() + between_looks()) {
     m_heartbeat->join(*this);
@@ -161,7 +161,8 @@ inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from
         member.m_asked = 0;
         member.m_look = 0;
         // A beat behind the request to leave could come later than the end of its fence.
-        if (is_due(member) && member.m_lane.running() && !member.m_lane.mirror().leaving()) {
+        if (is_due(member) && member.m_lane.mirror().running() &&
+            !member.m_lane.mirror().leaving()) {
             member.append_beat(commands, ++asked);
             // Behind a silent host a collector must not be sooner than the next attempt.
             until = std::min(until, now + member.m_lease / 3);
@@ -176,7 +177,7 @@ inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from
     for (Member& member : m_members) { // once nothing can throw any more
         if (is_due(member)) {
             member.m_due = from + member.m_lease / 3;
-            member.m_lane.request_attention(); // its other work is due as well
+            member.m_lane.attendance().request(); // its other work is due as well
         }
     }
     return asked;
@@ -264,7 +265,7 @@ inline void Heartbeat::Member::take(LeaseClock::time_point when, const Reply& re
         return;
     }
     m_backoff.reset();
-    if (m_lane.mirror().identity().id != m_asked_id || !m_lane.running()) {
+    if (m_lane.mirror().identity().id != m_asked_id || !m_lane.mirror().running()) {
         return; // the answer is for an earlier incarnation
     }
     if (reply.integer == 1 || reply.integer == 3) {

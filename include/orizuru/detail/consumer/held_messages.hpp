@@ -6,22 +6,26 @@
 // until it is let go, put back, lost from the run or accepted as a deferred ack.
 
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/consumer/attendance.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
 #include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/consumer/unattended.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 namespace orizuru::detail {
 
-/// The mirror and the events outlive it. Callers hold the link's lock.
+/// The mirror, the events and the attendance outlive it. Callers hold the link's lock.
 class HeldMessages {
   public:
-    HeldMessages(Mirror& mirror, LaneEvents& events) : m_mirror(mirror), m_events(events) {}
+    HeldMessages(Mirror& mirror, LaneEvents& events, Attendance& attendance)
+        : m_mirror(mirror), m_events(events), m_attendance(attendance) {}
 
     /// Before the first fetch: from now on this is what they keep alive.
     void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
@@ -55,6 +59,7 @@ class HeldMessages {
     void leave_unattended(const DeliveryPtr& message) noexcept {
         let_go();
         m_unattended.add(message);
+        m_attendance.ask();
     }
     [[nodiscard]] bool any() const noexcept { return m_guards.in_use(); }
 
@@ -72,8 +77,13 @@ class HeldMessages {
     void note_outcomes() noexcept { m_unattended.tell(m_events.noted(), m_mirror.identity().id); }
     /// A recovery has lost messages and found others settled.
     void on_recovered(const Recovered& recovered) noexcept {
+        m_recoveries.fetch_add(1, std::memory_order_relaxed);
         m_unattended.on_lost(recovered.lost);
         m_guards.drop(recovered.acked);
+    }
+    /// Returns how many recoveries have ended. Without the lock, too.
+    [[nodiscard]] std::uint64_t recoveries() const noexcept {
+        return m_recoveries.load(std::memory_order_relaxed);
     }
 
     /// None is held any more, and the consumer is still kept alive.
@@ -86,8 +96,10 @@ class HeldMessages {
   private:
     Mirror& m_mirror;
     LaneEvents& m_events;
+    Attendance& m_attendance;
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     Unattended m_unattended;
+    std::atomic<std::uint64_t> m_recoveries{0};
 };
 
 } // namespace orizuru::detail

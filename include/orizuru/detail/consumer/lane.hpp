@@ -9,11 +9,8 @@
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/endpoint_parts.hpp>
-#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
 #include <orizuru/detail/consumer/held_messages.hpp>
@@ -28,16 +25,14 @@
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
-#include <orizuru/detail/redis/place/route.hpp>
+#include <orizuru/detail/redis/place/whereabouts.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -62,7 +57,6 @@ struct RedisClient {
 class Lane final : private LinkMember {
   public:
     using Lock = Link::Lock;
-    class Watch;
 
     [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                        EventQueue&& events);
@@ -73,21 +67,15 @@ class Lane final : private LinkMember {
     // Without the lock.
 
     /// Leads to the queue's key.
-    [[nodiscard]] const Endpoint& endpoint() const noexcept override { return m_endpoint; }
-    [[nodiscard]] const Keys& keys() const noexcept { return m_mirror.keys(); }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept override {
+        return m_whereabouts.endpoint();
+    }
     [[nodiscard]] std::mutex& mutex() const noexcept { return *m_mutex; }
-    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
-    void refuse_fork() const {
-        if (forked()) {
-            throw_forked();
-        }
-    }
-    /// Returns how many recoveries have ended.
-    [[nodiscard]] std::uint64_t recoveries() const noexcept {
-        return m_recoveries.load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_mirror.keys(); }
     /// Only `tell` is for those who do not hold the lock.
     [[nodiscard]] LaneEvents& events() noexcept { return m_events; }
+    /// Only `recoveries` is for those who do not hold the lock.
+    [[nodiscard]] HeldMessages& held() noexcept { return m_held; }
     /// Calls `action(lock)` with the lock held, then delivers the events that were noted. The
     /// consumer may then be gone, so the caller keeps alive what it uses afterwards.
     template <std::invocable<Lock&> Action>
@@ -99,18 +87,11 @@ class Lane final : private LinkMember {
     /// A node that may serve others has refused a request, since it has not this queue's slot: the
     /// lane sends nothing until it moves to another link, or the link loses this connection.
     [[gnu::cold]] void stray(std::string_view error, const Node& teller);
-    [[nodiscard]] bool astray() const noexcept { return m_home == Home::elsewhere; }
+    [[nodiscard]] bool astray() const noexcept { return m_whereabouts.astray(); }
     /// Moves to another link with the same mutex.
     [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
 
     [[nodiscard]] Mirror& mirror() noexcept { return m_mirror; }
-    [[nodiscard]] bool running() const noexcept {
-        return m_mirror.state() == Mirror::State::running;
-    }
-
-    [[nodiscard]] HeldMessages& held() noexcept { return m_held; }
-    /// No thread awaits the message's settlement any more: the heartbeat goes on with it.
-    void leave_unattended(const DeliveryPtr& message) noexcept;
     [[nodiscard]] Lease& lease() noexcept { return m_lease; }
     /// An error that only a person can fix, of the queue or of the connection.
     [[nodiscard]] KeptRefusal& refusal() noexcept { return m_refusal; }
@@ -120,8 +101,6 @@ class Lane final : private LinkMember {
     /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
-    /// While the result exists, acks are sent at each chance instead of with the next fetch.
-    [[nodiscard]] auto hurry_acks() noexcept { return m_attendance.hurrying(); }
     /// Returns when a hold ends, of this lane or of the link, during which it sends nothing, or
     /// `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
@@ -129,15 +108,9 @@ class Lane final : private LinkMember {
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
-    [[gnu::cold]] std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
-                                             FunctionRef<bool()> interrupted,
-                                             FunctionRef<void(std::string&)> compose);
-    std::optional<Reply> query(Lock& lock, TimePoint deadline, std::string_view command,
-                               std::string_view argument) {
-        return query(
-            lock, deadline, nullptr, [] { return false; },
-            [&](std::string& out) { append_command(out, command, argument); });
-    }
+    [[gnu::cold]] std::optional<Reply> query(
+        Lock& lock, TimePoint deadline, FunctionRef<void(std::string&)> compose,
+        const Wake* wake = nullptr, FunctionRef<bool()> interrupted = [] { return false; });
     /// From now on every call of `drive` ends by this time, even if its own deadline is later.
     void limit(TimePoint time) noexcept {
         m_limit = time;
@@ -149,13 +122,10 @@ class Lane final : private LinkMember {
     [[nodiscard]] bool ready() const noexcept {
         return m_mirror.can_send() && m_hold.over() && m_link->ready();
     }
-    /// Sends the due acks and asks for up to `most` messages. Has the heartbeat beat at once when
-    /// the lease is over: the host was asleep.
-    void fetch(int most) {
-        if (LeaseClock::now() >= m_lease.end()) {
-            ask_attention();
-        }
-        send([&](std::string& out) { m_mirror.send_settle(out, most); });
+    /// Sends a request of the mirror's, while ready(). If `compose` throws, nothing is sent.
+    void send(FunctionRef<void(std::string&)> compose) {
+        m_link->send(*this, Purpose::chain, compose);
+        m_link->flush();
     }
     /// Asks for a suspect, if one could fit beside those that the process holds.
     [[gnu::cold]] void try_suspect(const TrialShare& share) {
@@ -168,11 +138,7 @@ class Lane final : private LinkMember {
     /// Wakes the thread that fetches.
     [[gnu::cold]] void mark_suspects() noexcept {
         m_suspects = Suspects::wait;
-        wake_own();
-    }
-    /// Requeues what was not handed out; leaves the registry if nothing else is held.
-    [[gnu::cold]] void release() {
-        send([&](std::string& out) { m_mirror.send_release(out); });
+        m_attendance.wake_watchers();
     }
 
     // Doubts and refusals.
@@ -182,10 +148,6 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
     /// The connection of all blocking fetches from now on.
     void set_waiters_client(RedisClient client) noexcept { m_waiters_client = std::move(client); }
-    /// Grows with each recovery.
-    [[nodiscard]] std::uint64_t incarnation() const noexcept override {
-        return m_mirror.incarnation();
-    }
     /// Notes an error that only a person can fix.
     [[gnu::cold]] void keep_refusal(std::string_view text);
     /// Why the queue makes no progress; empty if no failure is known.
@@ -202,24 +164,15 @@ class Lane final : private LinkMember {
 
     // Work that no caller waits for.
 
+    /// Knows who works for the lane, and whom to wake.
+    [[nodiscard]] Attendance& attendance() noexcept { return m_attendance; }
+
     /// Sends what is due, as `drive` would, for a thread that serves several lanes and calls
     /// `deliver` for each. Returns true while more is to be done, false if it need not be called
     /// before the next request for attention.
     [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
-    void request_attention() noexcept { m_attendance.request(); }
-    /// Does the same, and wakes the heartbeat.
-    void ask_attention() noexcept { wake(m_attendance.ask()); }
-    /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
-    /// Then signals the Watches.
-    void await_link() noexcept { wake(m_attendance.await_link()); }
 
   private:
-    /// Where the queue's slot is, as far as it is known.
-    enum class Home : std::uint8_t {
-        here,
-        elsewhere, ///< it sends nothing until it moves, or the link loses this connection
-        doubtful   ///< it was sent here; the next time that it is sent on, it waits before
-    };
     /// `wait`: suspects wait, and nobody of this process has asked for them since that was heard.
     enum class Suspects : std::uint8_t { none, wait };
 
@@ -230,6 +183,9 @@ class Lane final : private LinkMember {
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_connected(std::string_view repair) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
+    [[nodiscard]] std::uint64_t incarnation() const noexcept override {
+        return m_mirror.incarnation();
+    }
     // A consumer that has to recover does not beat until it has: it may not wait for longer.
     [[nodiscard]] std::chrono::milliseconds longest_hold() const noexcept override {
         return attempts_apart(m_mirror.lease());
@@ -239,13 +195,8 @@ class Lane final : private LinkMember {
         begin_recovery(reason);
     }
 
-    [[noreturn]] [[gnu::cold]] void throw_forked() const;
     /// Composes and sends what is due now.
     void advance();
-    void send(FunctionRef<void(std::string&)> compose) {
-        m_link->send(*this, Purpose::chain, compose);
-        m_link->flush();
-    }
     /// True while Redis can still be asked whether the waiter of a fetch in doubt is gone. Another
     /// server than the waiter's cannot know.
     [[nodiscard]] bool must_seek_waiter() const {
@@ -257,37 +208,24 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void on_measured(const Reply& reply);
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
-    void wake_own() noexcept;
-    void wake(Attendance::Wakes whom) noexcept {
-        if (whom == Attendance::Wakes::watchers) {
-            wake_own();
-        }
-    }
-    /// Signals the Watches once there is nothing that `await_link` waits for.
     void wake_poller() noexcept {
         if (m_link->connected() && !m_mirror.fetching()) {
-            wake(m_attendance.link_is_free());
+            m_attendance.link_is_free();
         }
     }
-    /// For what the user has to hear of.
-    void wake_unless_driven() noexcept { wake(m_attendance.tell()); }
 
     std::shared_ptr<Link> m_link;
     const std::shared_ptr<std::mutex> m_mutex; ///< shared by all links that it can move to
-    ForkMark m_mark;
     Mirror m_mirror;
-    const Endpoint m_endpoint;
+    Whereabouts m_whereabouts;
+    Attendance m_attendance;
     LaneEvents m_events;
     HeldMessages m_held;
-    LinkedList<Watch> m_watches;
     Hold m_hold;
     CutAdoptions m_cuts;
-    Home m_home = Home::here;
-    Attendance m_attendance;
     Suspects m_suspects = Suspects::none;
     RedisClient m_waiters_client;
     std::int64_t m_sought = 0; ///< the waiter's id while this recovery asks for it
-    std::atomic<std::uint64_t> m_recoveries{0};
     Lease m_lease;
     TimePoint m_limit = TimePoint::max();
     KeptRefusal m_refusal;

@@ -4,44 +4,18 @@
 
 // Composes a lane's requests, waits for their replies and delivers its events.
 
-#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
-#include <stdexcept>
-
 namespace orizuru::detail {
-
-/// While one exists, `wake` is signalled by the begin and the end of a recovery, by a refusal, and
-/// by an event for the user that a thread of another queue has read.
-class [[nodiscard]] Lane::Watch : public Linked {
-  public:
-    Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(&wake) {
-        const Link::Lock lock(*m_lane.m_mutex);
-        m_lane.m_watches.push_back(*this);
-    }
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-    ~Watch() {
-        const Link::Lock lock(*m_lane.m_mutex);
-        m_lane.m_watches.erase(*this);
-    }
-    void signal() const noexcept { m_wake->signal(); }
-    /// Signals another one from now on. Callers hold the lock.
-    void redirect(const Wake& wake) noexcept { m_wake = &wake; }
-
-  private:
-    Lane& m_lane;
-    const Wake* m_wake;
-};
 
 inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                   EventQueue&& events)
     : m_link(std::move(link)),
       m_mutex(m_link->mutex()),
       m_mirror(make_mirror()),
-      m_endpoint(Route::to_key(m_link->endpoint(), m_mirror.keys().source())),
+      m_whereabouts(m_link->endpoint(), m_mirror.keys().source()),
       m_events(std::move(events), m_mirror),
-      m_held(m_mirror, m_events),
+      m_held(m_mirror, m_events, m_attendance),
       m_lease(m_mirror.lease()) {
     const Link::Lock lock(*m_mutex);
     m_link->join(*this);
@@ -77,16 +51,6 @@ auto Lane::locked(Action&& action) -> std::invoke_result_t<Action, Lock&> {
     }
 }
 
-inline void Lane::throw_forked() const {
-    throw std::logic_error(joined(
-        {"a consumer of '", keys().source(), "' is used in a forked child; make a new one there"}));
-}
-
-inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
-    m_held.leave_unattended(message);
-    ask_attention();
-}
-
 inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
                         FunctionRef<bool()> done) {
     m_link->drop_closed();
@@ -120,9 +84,9 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
     }
 }
 
-inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline, const Wake* wake,
-                                        FunctionRef<bool()> interrupted,
-                                        FunctionRef<void(std::string&)> compose) {
+inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline,
+                                        FunctionRef<void(std::string&)> compose, const Wake* wake,
+                                        FunctionRef<bool()> interrupted) {
     drive(lock, deadline, wake, [&] { return interrupted() || m_link->connected(); });
     if (!m_link->connected() || interrupted()) {
         return std::nullopt;
@@ -141,11 +105,11 @@ inline void Lane::advance() {
         m_link->flush();
         return;
     }
-    const auto compose = [this](Purpose purpose, auto send) {
+    const auto compose = [this](Purpose purpose, auto append) {
         if (purpose != Purpose::chain) {
             m_lease.ask();
         }
-        m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*send)(out); });
+        m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*append)(out); });
     };
     if (m_mirror.state() == Mirror::State::unregistered &&
         m_link->owes(*this, Purpose::start) == 0) {
@@ -183,7 +147,7 @@ inline bool Lane::attend(TimePoint now) {
     }
     m_held.take_acks();
     wake_poller();
-    const bool settled = running() || m_mirror.state() == Mirror::State::left;
+    const bool settled = m_mirror.running() || m_mirror.state() == Mirror::State::left;
     const bool at_rest = settled && !m_mirror.has_acks() && !m_mirror.has_moves() &&
                          m_held.all_attended() && !m_attendance.link_is_awaited();
     if (at_rest || now >= m_limit) {
@@ -201,12 +165,6 @@ inline void Lane::deliver(Lock& lock) noexcept {
     const auto alive = m_held.consumer();
     lock.unlock();
     m_events.noted().tell(batch);
-}
-
-inline void Lane::wake_own() noexcept {
-    for (const Watch& watch : m_watches) {
-        watch.signal();
-    }
 }
 
 } // namespace orizuru::detail

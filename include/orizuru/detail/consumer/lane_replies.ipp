@@ -19,7 +19,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
         m_failure.clear();
-        m_home = m_home == Home::doubtful ? Home::here : m_home;
+        m_whereabouts.served();
         m_events.forget_migration();
     }
     if (m_mirror.take_trial_news()) {
@@ -28,7 +28,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     m_held.note_outcomes();
     wake_poller();
     if (!m_events.empty()) {
-        wake_unless_driven();
+        m_attendance.tell();
     }
     return verdict;
 }
@@ -51,7 +51,7 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply) {
     }
     Verdict verdict =
         purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
-    if (running()) {
+    if (m_mirror.running()) {
         on_registered();
     }
     if (const auto recovered = m_mirror.take_recovered()) {
@@ -62,12 +62,12 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply) {
 
 inline void Lane::on_registered() {
     if (m_link->among_others()) {
-        EndpointParts::of(m_endpoint).place->set(m_link->server());
+        m_whereabouts.found_at(m_link->server());
     }
     m_lease.confirm();
     m_cuts.ended();
     m_refusal.forget();
-    wake_own(); // a thread that polls may go on
+    m_attendance.wake_watchers(); // a thread that polls may go on
 }
 
 inline void Lane::on_measured(const Reply& reply) {
@@ -78,7 +78,6 @@ inline void Lane::on_measured(const Reply& reply) {
 }
 
 inline void Lane::after_recovery(const Recovered& recovered) {
-    m_recoveries.fetch_add(1, std::memory_order_relaxed);
     m_held.on_recovered(recovered);
     if (!recovered.refusal.empty()) {
         keep_refusal(recovered.refusal);
@@ -90,7 +89,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
     for (const DeliveryPtr& message : recovered.surfaced) {
         m_events.note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
     }
-    wake_unless_driven(); // the last guard may have acked what is lost
+    m_attendance.tell(); // the last guard may have acked what is lost
 }
 
 // The link does its own part: it holds all its members back, or connects again.
@@ -119,23 +118,22 @@ inline void Lane::act_on(const Verdict& verdict) {
 }
 
 inline void Lane::begin_recovery(std::string_view reason) noexcept {
-    if (!running()) {
+    if (!m_mirror.running()) {
         return;
     }
     keep_failure(m_failure, reason);
     m_sought = m_waiters_client.id;
     m_mirror.begin_recovery();
-    ask_attention();
+    m_attendance.ask();
     m_link->wake_all();
 }
 
 inline void Lane::stray(std::string_view error, const Node& teller) {
-    Route::note_move(m_endpoint, error, teller);
-    if (std::exchange(m_home, Home::elsewhere) != Home::here) {
-        m_hold.begin(longest_hold()); // nodes may refer to each other
+    if (!m_whereabouts.stray(error, teller)) {
+        m_hold.begin(longest_hold());
     }
     begin_recovery(m_link->at_address(error));
-    ask_attention();
+    m_attendance.ask();
 }
 
 inline void Lane::move(std::shared_ptr<Link> link) noexcept {
@@ -147,8 +145,8 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     m_link->wake_all();
     m_link = std::move(link);
     m_link->join(*this);
-    m_home = astray() ? Home::doubtful : m_home;
-    ask_attention();
+    m_whereabouts.goes_elsewhere();
+    m_attendance.ask();
     if (m_link->connected()) {
         on_connected({});
     }
@@ -156,7 +154,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
 
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Lane::on_broken(std::string_view reason) noexcept {
-    m_home = astray() ? Home::doubtful : m_home;
+    m_whereabouts.goes_elsewhere();
     if (m_mirror.unanswered()) {
         begin_recovery(reason);
     }
@@ -166,13 +164,13 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
     m_events.note_break(reason);
-    wake_unless_driven();
+    m_attendance.tell();
 }
 
 inline void Lane::on_connected(std::string_view repair) noexcept {
     if (!repair.empty()) {
         m_events.note_repair(repair);
-        wake_unless_driven();
+        m_attendance.tell();
     } else if (m_link->among_others()) { // it may have been told of a break of another link
         m_events.note_repair(endpoint().address());
     }
@@ -181,14 +179,14 @@ inline void Lane::on_connected(std::string_view repair) noexcept {
 
 inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {
     m_refusal.keep(refusal);
-    wake_own();
+    m_attendance.wake_watchers();
 }
 
 inline void Lane::keep_refusal(std::string_view text) {
     keep_failure(m_failure, m_link->at_address(text));
     m_refusal.keep(std::make_exception_ptr(
         reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text)));
-    wake_own();
+    m_attendance.wake_watchers();
 }
 
 } // namespace orizuru::detail

@@ -7,6 +7,7 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -17,6 +18,7 @@
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
@@ -27,6 +29,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -83,12 +86,12 @@ class Session {
     std::size_t flush();
     std::uint64_t size();
     std::string id() {
-        m_lane.refuse_fork();
+        refuse_fork();
         const Lock lock(m_lane.mutex());
         return m_lane.mirror().identity().id;
     }
     [[nodiscard]] bool connected() {
-        m_lane.refuse_fork();
+        refuse_fork();
         const Lock lock(m_lane.mutex());
         return !m_lane.link().in_outage();
     }
@@ -105,7 +108,11 @@ class Session {
     /// live on. The last copy of the pointer may go later, on a thread that tells of an event.
     [[gnu::cold]] void close() noexcept;
 
-    void refuse_fork() const { m_lane.refuse_fork(); }
+    void refuse_fork() const {
+        if (m_process.forked()) {
+            throw_forked();
+        }
+    }
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_lane.keys(); }
     [[nodiscard]] std::string address() const { return m_lane.endpoint().address(); }
@@ -127,6 +134,11 @@ class Session {
 
     [[gnu::cold]] void end(Lock& lock);
     std::uint64_t ask_size(Lock& lock);
+    std::optional<Reply> ask(Lock& lock, TimePoint deadline, std::string_view command,
+                             std::string_view argument) {
+        return m_lane.query(lock, deadline,
+                            [&](std::string& out) { append_command(out, command, argument); });
+    }
 
     [[nodiscard]] TimePoint patience(TimePoint since) {
         const TimePoint own = std::max(Clock::now() + (m_lane.lease().end() - LeaseClock::now()),
@@ -142,6 +154,10 @@ class Session {
                                            TimePoint deadline);
     std::size_t flush(Lock& lock);
     bool await(Lock& lock, FunctionRef<bool()> answered);
+    [[noreturn]] [[gnu::cold]] void throw_forked() const {
+        throw std::logic_error(joined({"a consumer of '", keys().source(),
+                                       "' is used in a forked child; make a new one there"}));
+    }
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
                                                   std::string_view what) const {
         throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
@@ -153,11 +169,12 @@ class Session {
             ConnectionError::Outcome::in_doubt);
     }
 
+    ForkMark m_process; ///< that made it
     ConsumerOptions m_options;
     Lane m_lane;
     Fetcher m_fetcher;
     std::shared_ptr<const Wake> m_news;
-    std::optional<Lane::Watch> m_watch;
+    std::optional<Attendance::Watch> m_watch;
     std::optional<Heartbeat::Member> m_membership;
     TimePoint m_gave_up{}; ///< last time that a destructor waited in vain
 };
@@ -180,7 +197,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
         const std::shared_ptr<Session> own = std::move(session);
-        if (own->m_lane.forked()) {
+        if (own->m_process.forked()) {
             // A fork copied the session without its threads: its locks may be held for ever.
             own->m_lane.link().close_after_fork();
             own->m_fetcher.close_after_fork();
@@ -216,8 +233,9 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
       m_fetcher(m_lane, m_options, std::move(share)) {}
 
 inline void Session::start(Lock& lock, TimePoint deadline) {
-    const bool answered = m_lane.drive(
-        lock, deadline, nullptr, [this] { return m_lane.running() || m_lane.refusal().kept(); });
+    const bool answered = m_lane.drive(lock, deadline, nullptr, [this] {
+        return m_lane.mirror().running() || m_lane.refusal().kept();
+    });
     m_lane.refusal().rethrow();
     if (!answered) {
         throw ConnectionError(
@@ -225,7 +243,7 @@ inline void Session::start(Lock& lock, TimePoint deadline) {
                     m_lane.last_failure().empty() ? m_lane.link().at_address("no reply in time")
                                                   : m_lane.last_failure()}));
     }
-    const auto memory = m_lane.query(lock, deadline, "INFO", "memory");
+    const auto memory = ask(lock, deadline, "INFO", "memory");
     // Without the right to INFO there is nothing to warn of.
     if (memory && !evicting_policy(memory->text).empty()) {
         m_lane.events().note(EventKind::not_noeviction, evicting_policy(memory->text));
@@ -250,14 +268,14 @@ inline void Session::end(Lock& lock) {
 inline void Session::close() noexcept {
     m_fetcher.stop();
     try {
-        if (!m_lane.forked()) {
+        if (!m_process.forked()) {
             m_lane.locked([this](Lock& lock) {
                 m_lane.held().close_acks();
                 m_fetcher.put_back_run();
                 end(lock);
                 if (m_lane.held().any()) {
                     m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
-                    m_lane.ask_attention();
+                    m_lane.attendance().ask();
                 }
             });
         }
@@ -281,13 +299,13 @@ inline void Session::finish() noexcept {
 }
 
 inline std::uint64_t Session::size() {
-    m_lane.refuse_fork();
+    refuse_fork();
     return m_lane.locked([this](Lock& lock) { return ask_size(lock); });
 }
 
 inline std::uint64_t Session::ask_size(Lock& lock) {
     const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-    const auto reply = m_lane.query(lock, until, "LLEN", keys().source());
+    const auto reply = ask(lock, until, "LLEN", keys().source());
     const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };
     if (!reply) {
         const std::string& failure = m_lane.last_failure();

@@ -15,7 +15,7 @@ namespace orizuru::detail {
 /// False if not in time. Beats confirmed meanwhile extend the lease, and with it the wait.
 inline bool Session::await(Lock& lock, FunctionRef<bool()> answered) {
     const TimePoint since = Clock::now();
-    const auto hurry = m_lane.hurry_acks();
+    const auto hurry = m_lane.attendance().hurrying();
     while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
         if (Clock::now() >= patience(since)) {
             return false;
@@ -48,7 +48,7 @@ inline bool Session::settle(Lock& lock, const DeliveryPtr& message, std::unique_
     } catch (const ReplyError&) {
         throw;
     } catch (...) {
-        m_lane.leave_unattended(message);
+        m_lane.held().leave_unattended(message);
         throw;
     }
     m_lane.held().let_go();
@@ -56,7 +56,7 @@ inline bool Session::settle(Lock& lock, const DeliveryPtr& message, std::unique_
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
-    if (m_lane.forked()) {
+    if (m_process.forked()) {
         return;
     }
     std::unique_ptr<Move> reject;
@@ -89,7 +89,7 @@ inline void Session::reject_unattended(Lock& lock, const DeliveryPtr& message,
         return;
     }
     m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
-    m_lane.leave_unattended(message);
+    m_lane.held().leave_unattended(message);
 }
 
 inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::string& reason,
@@ -120,11 +120,11 @@ inline std::optional<bool> Session::bury(Lock& lock, const DeliveryPtr& message,
             return is_answered(*message) || m_fetcher.stopped() || token.stop_requested();
         });
     } catch (...) {
-        m_lane.leave_unattended(message);
+        m_lane.held().leave_unattended(message);
         throw;
     }
     if (!is_answered(*message)) {
-        m_lane.leave_unattended(message);
+        m_lane.held().leave_unattended(message);
         return std::nullopt;
     }
     if (message->state == S::held) {
@@ -137,7 +137,7 @@ inline std::optional<bool> Session::bury(Lock& lock, const DeliveryPtr& message,
 }
 
 inline std::size_t Session::flush() {
-    m_lane.refuse_fork();
+    refuse_fork();
     return m_lane.locked([this](Lock& lock) { return flush(lock); });
 }
 

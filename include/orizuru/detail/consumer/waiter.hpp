@@ -136,12 +136,16 @@ class Waiter {
     // Returns "none" if Redis gives no type: a fence is then the likelier reason.
     [[gnu::cold]] std::string source_type(Lock& lock) {
         const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-        const auto reply = m_lane.query(lock, until, "TYPE", m_lane.keys().source());
+        const auto reply = m_lane.query(lock, until, [this](std::string& out) {
+            append_command(out, "TYPE", m_lane.keys().source());
+        });
         return reply && reply->is(Reply::Type::status) ? reply->text : "none";
     }
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
     /// A recovery has begun since it was connected.
-    [[nodiscard]] bool worthless() const noexcept { return m_incarnation != m_lane.incarnation(); }
+    [[nodiscard]] bool worthless() const noexcept {
+        return m_incarnation != m_lane.mirror().incarnation();
+    }
 
     Lane& m_lane;
     const Wake& m_wake;

@@ -39,7 +39,7 @@ inline bool Waiter::connect(Lock& lock, TimePoint deadline, Awaited& awaited) {
 inline void Waiter::begin_attempt(Lock& lock, TimePoint deadline) {
     m_stream.reset();
     deadline = std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
-    Attempt attempt{nullptr, m_lane.incarnation(), {}};
+    Attempt attempt{nullptr, m_lane.mirror().incarnation(), {}};
     {
         const Unlocked open(lock);
         attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), deadline, &m_wake);
@@ -104,10 +104,11 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
             }
         }
         const auto reply = m_lane.query(
-            lock, deadline, &m_wake, [&] { return !mirror.blocked() || interrupted(); },
-            [&](std::string& out) {
+            lock, deadline,
+            [this](std::string& out) {
                 append_command(out, "CLIENT", "UNBLOCK", m_connection_id, "ERROR");
-            });
+            },
+            &m_wake, [&] { return !mirror.blocked() || interrupted(); });
         if (reply && reply->is(Reply::Type::error)) {
             if (remedy_for(*reply) == Remedy::give_up) {
                 m_connection_id = 0;

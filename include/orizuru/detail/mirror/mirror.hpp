@@ -72,6 +72,7 @@ class Mirror {
     }
 
     [[nodiscard]] State state() const noexcept { return m_state; }
+    [[nodiscard]] bool running() const noexcept { return m_state == State::running; }
     [[nodiscard]] const Identity& identity() const noexcept { return m_self; }
     /// Returns how many recoveries have begun. A reply counts only in the incarnation of its
     /// request.
