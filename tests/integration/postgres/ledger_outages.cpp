@@ -33,10 +33,10 @@ TEST_CASE_FIXTURE(QueueFixture, "each job has one effect although PostgreSQL is 
     Ledger<std::string> ledger(
         database, "q",
         {.lease = 1s, .retry = {.max_attempts = 1000, .backoff = backoff::fixed(10ms)}});
+    // Here, since it throws while PostgreSQL is away.
+    LedgerReconciler reconciler(database, uri, {.sweep = 24h, .redis_check = 100ms});
     std::vector<std::jthread> threads;
-    threads.emplace_back([&](const std::stop_token& token) {
-        LedgerReconciler(database, uri, {.sweep = 24h, .redis_check = 100ms}).run(token);
-    });
+    threads.emplace_back([&](const std::stop_token& token) { reconciler.run(token); });
     for (int i = 0; i < 3; ++i) {
         threads.emplace_back([&](const std::stop_token& token) {
             Consumer<Job<std::string>> consumer(uri, "q", {.lease = 1s});
