@@ -77,19 +77,19 @@ TEST_CASE("the heartbeat is woken for what the user has to hear of, unless a thr
         const auto one = attendance.driving();
         {
             const auto another = attendance.driving();
-            attendance.tell();
+            attendance.ask_for_news();
             CHECK_FALSE(attendance.woken());
         }
-        attendance.tell();
+        attendance.ask_for_news();
         CHECK_FALSE(attendance.woken());
     }
     CHECK_FALSE(attendance.wanted());
-    attendance.tell();
+    attendance.ask_for_news();
     CHECK(attendance.woken());
-    attendance.tell();
+    attendance.ask_for_news();
     CHECK(attendance.woken()); // it has not begun
     CHECK(attendance.begin());
-    attendance.tell();
+    attendance.ask_for_news();
     CHECK_FALSE(attendance.woken());
 }
 

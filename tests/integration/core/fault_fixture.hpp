@@ -29,8 +29,6 @@ namespace orizuru::test {
 using RawConsumer = Consumer<Raw>;
 using RawGuard = MessageGuard<Raw>;
 
-/// Far longer than a loaded machine needs, a back-off of 5 s included.
-
 struct OwnServer {
     RedisServer server;
     RedisClient redis{server.uri()};

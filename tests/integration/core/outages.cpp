@@ -421,6 +421,11 @@ TEST_CASE_FIXTURE(OwnServer, "a wait connection that falls silent is replaced, a
     CHECK(is_empty());
     CHECK(eventually([&] { return diary.count(EventKind::redelivered) == 1; }));
     CHECK(registered() == 1);
+    CHECK(diary.count(EventKind::disconnected) == 1);
+    next = take_in_background(consumer);
+    CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
+    push({"b"});
+    CHECK(next.get());
 }
 
 TEST_CASE_FIXTURE(OwnServer, "a network that freezes and thaws loses nothing") {

@@ -35,24 +35,25 @@ class JitteredPauses {
     Random m_random;
 };
 
-/// Holds back the next attempt after a refusal. The holds grow until an attempt succeeds.
-class Hold {
+/// Holds back the next attempt after a refusal. The pauses grow until an attempt succeeds.
+class Backoff {
   public:
-    /// For at most `longest`. Does nothing while one lasts: errors to requests that were sent
-    /// together are one failure.
+    /// Begins a pause of at most `longest`. Does nothing while one lasts: errors to requests that
+    /// were sent together are one failure.
     void begin(std::chrono::milliseconds longest) noexcept {
         if (over()) {
             m_until = Clock::now() + m_pauses.next(longest);
         }
     }
-    /// For so long, whether one lasts or not. Those of `begin` do not grow by it.
+    /// Begins one of this length, whether one lasts or not. Those of begin() do not grow by it.
     void begin_for(std::chrono::milliseconds time) noexcept { m_until = Clock::now() + time; }
-    /// The next hold is a short one again.
+    /// The next pause is a short one again.
     void succeeded() noexcept { m_pauses.reset(); }
     [[nodiscard]] bool over() const noexcept {
         return m_until == TimePoint() || Clock::now() >= m_until;
     }
-    /// The end of the hold that lasts at `now` where that comes before `deadline`, else `deadline`.
+    /// Returns the end of the pause that lasts at `now` if it comes before `deadline`, else
+    /// `deadline`.
     [[nodiscard]] TimePoint bound(TimePoint deadline, TimePoint now) const noexcept {
         return now >= m_until ? deadline : std::min(deadline, m_until);
     }

@@ -43,7 +43,7 @@ class Attendance {
         wake_watchers();
     }
     /// The user has to hear of something. The thread that has read it may be another lane's.
-    void tell() noexcept {
+    void ask_for_news() noexcept {
         if (m_drivers == 0 && !attends()) {
             ask();
         }

@@ -29,7 +29,7 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
     return take(
         [&] {
             Fetcher& fetcher = m_session->fetcher();
-            return awaited == nullptr ? fetcher.look(token) : fetcher.poll(token, *awaited);
+            return awaited == nullptr ? fetcher.ask_once(token) : fetcher.poll(token, *awaited);
         },
         token, timeout, decode, stand_in);
 }
@@ -40,7 +40,7 @@ inline void Session::watch(std::shared_ptr<const Wake> news) {
     m_watch.emplace(m_lane.mutex(), m_lane.attendance(), *m_news);
 }
 
-inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
+inline DeliveryPtr Fetcher::ask_once(const std::stop_token& token) {
     if (m_run.empty() && are_large()) {
         m_wake.clear();
         const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // connecting may hang
@@ -69,7 +69,7 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
         m_token = &token;
         drop_lost_of_run();
         while (m_run.empty() || interrupted()) {
-            if (!advance(lock, awaited)) {
+            if (!take_step(lock, awaited)) {
                 return false;
             }
         }
@@ -87,7 +87,7 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
 }
 
 /// Takes one step. Returns false when only waiting is left.
-inline bool Fetcher::advance(Lock& lock, Awaited& awaited) {
+inline bool Fetcher::take_step(Lock& lock, Awaited& awaited) {
     StepInputs now = begin_step(lock);
     const TimePoint time = now.ready ? TimePoint() : Clock::now();
     now.time = time >= m_lane.limit() ? StepInputs::Time::over : StepInputs::Time::left;
@@ -106,7 +106,7 @@ inline bool Fetcher::advance(Lock& lock, Awaited& awaited) {
         awaited = m_waiter.awaited().value_or(Awaited());
         return awaited.fd < 0 || m_lane.mirror().has_ready();
     case Step::fetch:
-        awaited.until = m_lane.hold_bound(TimePoint::max(), time);
+        awaited.until = m_lane.backoff_bound(TimePoint::max(), time);
         if (awaited.until != TimePoint::max()) {
             return false;
         }

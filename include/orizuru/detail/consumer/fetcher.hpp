@@ -52,7 +52,7 @@ class Fetcher {
     /// Does the same in place of `next` without a time: asks Redis once. A waiter that large
     /// messages should come by is connected in steps, one for each call; the link brings them
     /// meanwhile.
-    inline DeliveryPtr look(const std::stop_token& token);
+    inline DeliveryPtr ask_once(const std::stop_token& token);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.
@@ -148,7 +148,7 @@ class Fetcher {
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     [[gnu::cold]] void end_wait(Lock& lock);
-    inline bool advance(Lock& lock, Awaited& awaited);
+    inline bool take_step(Lock& lock, Awaited& awaited);
     /// By a stop of the call that runs.
     [[nodiscard]] bool interrupted() const noexcept {
         return stopped() || m_token->stop_requested();
@@ -157,7 +157,7 @@ class Fetcher {
     bool carry_out(Step step, Lock& lock, TimePoint deadline);
     /// Drives the link until `done()`, or until another step comes first. False at the deadline.
     template <class Done>
-    bool drive(Lock& lock, TimePoint deadline, Done done) {
+    bool drive_lane(Lock& lock, TimePoint deadline, Done done) {
         return m_lane.drive(lock, deadline, &m_wake, [&] {
             return interrupted() || m_lane.refusal().kept() || !m_lane.mirror().running() || done();
         });

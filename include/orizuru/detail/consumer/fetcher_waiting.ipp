@@ -86,8 +86,9 @@ inline void Fetcher::end_wait(Lock& lock) {
     }
 }
 
-/// For `next` and `poll`, which add their time. Each step does one thing, after which everything is
-/// checked again: meanwhile there may be a stop, a lost lease or a guard that settles elsewhere.
+/// Tells noted events, takes over acks, and gathers all but the time for step(): `next` and `poll`
+/// add that. Each step does one thing, after which everything is checked again: meanwhile there may
+/// be a stop, a lost lease or a guard that settles elsewhere.
 [[gnu::always_inline]] inline StepInputs Fetcher::begin_step(Lock& lock) {
     using Asked = StepInputs::Asked;
     m_wake.clear();
@@ -135,7 +136,7 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
         return ask_suspect(lock, deadline);
     case Step::await_fetch:
         fetch_behind();
-        return drive(lock, deadline, [&] { return !mirror.fetching(); });
+        return drive_lane(lock, deadline, [&] { return !mirror.fetching(); });
     case Step::await_waiter:
         m_waiter.read(lock, deadline);
         m_looked = m_looked && !m_waiter.refused_for_memory();
@@ -147,7 +148,7 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
         m_waiter.look();
         return true;
     case Step::fetch: {
-        const bool in_time = drive(lock, deadline, [this] { return m_lane.ready(); });
+        const bool in_time = drive_lane(lock, deadline, [this] { return m_lane.ready(); });
         if (m_lane.ready() && !interrupted()) {
             send_fetch();
         }
@@ -162,7 +163,7 @@ inline bool Fetcher::carry_out(Step step, Lock& lock, TimePoint deadline) {
 /// order. If that cannot be in time, another step comes next, such as to read what the wait brings.
 inline bool Fetcher::ask_suspect(Lock& lock, TimePoint deadline) {
     const bool in_time = m_waiter.stop(lock, deadline, [this] { return interrupted(); }) &&
-                         drive(lock, deadline, [this] { return m_lane.ready(); });
+                         drive_lane(lock, deadline, [this] { return m_lane.ready(); });
     m_asked_in_vain = !in_time;
     // The wait may have brought a message, which must not keep a suspect waiting.
     const Mirror& mirror = m_lane.mirror();

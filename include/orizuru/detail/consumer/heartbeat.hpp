@@ -133,9 +133,9 @@ class Heartbeat::Member : public Linked {
     [[gnu::cold]] void move(std::shared_ptr<Heartbeat> home) noexcept;
     [[gnu::cold]] void append_beat(std::string& commands, int number);
     [[gnu::cold]] void take_back_beat() noexcept;
-    [[gnu::cold]] void append_look(std::string& commands, int number);
-    [[gnu::cold]] void take_look(const Reply& reply);
-    [[nodiscard]] std::chrono::milliseconds between_looks() const {
+    [[gnu::cold]] void append_collector_check(std::string& commands, int number);
+    [[gnu::cold]] void take_collector_check(const Reply& reply);
+    [[nodiscard]] std::chrono::milliseconds between_collector_checks() const {
         return std::min<std::chrono::milliseconds>(10 * m_lease, std::chrono::minutes(5));
     }
     [[gnu::cold]] void repeat();
@@ -153,8 +153,8 @@ class Heartbeat::Member : public Linked {
     JitteredPauses m_backoff;
     int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then
-    TimePoint m_look_at;    ///< time of the next look for a collector at the queue
-    int m_look = 0;         ///< the number of that command in the last write, or 0
+    TimePoint m_check_at;   ///< time of the next check whether a collector visits the queue
+    int m_check = 0;        ///< the number of that command in the last write, or 0
     bool m_missed = false;  ///< the last look found no collector
 };
 

@@ -24,7 +24,7 @@ inline Heartbeat::Member::Member(std::shared_ptr<Heartbeat> heartbeat,
       m_callback(options.on_beat),
       m_watch(lane.mutex(), lane.attendance(), m_heartbeat->m_wake),
       m_due(LeaseClock::now() + m_lease / 3),
-      m_look_at(Clock::now() + between_looks()) {
+      m_check_at(Clock::now() + between_collector_checks()) {
     m_heartbeat->join(*this);
 }
 
@@ -43,7 +43,7 @@ inline Heartbeat::Member::~Member() {
 
 inline void Heartbeat::Member::move(std::shared_ptr<Heartbeat> home) noexcept {
     m_asked = 0;
-    m_look = 0;
+    m_check = 0;
     m_heartbeat->m_members.erase(*this);
     m_heartbeat = std::move(home);
     m_heartbeat->m_members.push_back(*this);
@@ -159,7 +159,7 @@ inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from
     int asked = 0;
     for (Member& member : m_members) {
         member.m_asked = 0;
-        member.m_look = 0;
+        member.m_check = 0;
         // A beat behind the request to leave could come later than the end of its fence.
         if (is_due(member) && member.m_lane.mirror().running() &&
             !member.m_lane.mirror().leaving()) {
@@ -170,8 +170,8 @@ inline int Heartbeat::compose(std::string& commands, LeaseClock::time_point from
     }
     m_beats = asked;
     for (Member& member : m_members) {
-        if (member.m_asked != 0 && member.m_look_at <= now) {
-            member.append_look(commands, ++asked);
+        if (member.m_asked != 0 && member.m_check_at <= now) {
+            member.append_collector_check(commands, ++asked);
         }
     }
     for (Member& member : m_members) { // once nothing can throw any more
@@ -207,19 +207,19 @@ inline void Heartbeat::Member::take_back_beat() noexcept {
     }
 }
 
-inline void Heartbeat::Member::append_look(std::string& commands, int number) {
-    m_look = number;
-    m_look_at = Clock::now() + between_looks();
+inline void Heartbeat::Member::append_collector_check(std::string& commands, int number) {
+    m_check = number;
+    m_check_at = Clock::now() + between_collector_checks();
     // A consumer has the right to TYPE: its beats need it.
     append_command(commands, "TYPE", m_lane.keys().collected());
 }
 
 /// A refusal tells nothing. The lane's events are delivered by `tell`.
-inline void Heartbeat::Member::take_look(const Reply& reply) {
+inline void Heartbeat::Member::take_collector_check(const Reply& reply) {
     const bool none = reply.is(Reply::Type::status) && reply.text == "none";
     // The first time a collector may just have given its turn back.
     if (none && m_missed) {
-        m_look_at = TimePoint::max();
+        m_check_at = TimePoint::max();
         m_lane.events().note(
             EventKind::not_collected,
             "no collector has looked after it: rejected messages and those of dead "
@@ -233,8 +233,8 @@ inline void Heartbeat::take(int number, LeaseClock::time_point when, const Reply
     if (number > m_beats) {
         const Link::Lock lock(*m_link->mutex());
         for (Member& member : m_members) {
-            if (member.m_look == number) {
-                member.take_look(reply);
+            if (member.m_check == number) {
+                member.take_collector_check(reply);
             }
         }
         return;
@@ -302,7 +302,7 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
         for (Member& member : m_members) {
             if (member.m_lane.attend(now)) {
                 busy = true;
-                until = member.m_lane.hold_bound(until, now);
+                until = member.m_lane.backoff_bound(until, now);
             }
         }
         if (busy) {

@@ -101,10 +101,10 @@ class Lane final : private LinkMember {
     /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
-    /// Returns when a hold ends, of this lane or of the link, during which it sends nothing, or
+    /// Returns when the back-off ends, of this lane or of the link, in which it sends nothing; or
     /// `until`.
-    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_link->hold_bound(m_hold.bound(until, now), now);
+    [[nodiscard]] TimePoint backoff_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_link->backoff_bound(m_backoff.bound(until, now), now);
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
@@ -120,7 +120,7 @@ class Lane final : private LinkMember {
 
     /// True when a request can be composed and sent now.
     [[nodiscard]] bool ready() const noexcept {
-        return m_mirror.can_send() && m_hold.over() && m_link->ready();
+        return m_mirror.can_send() && m_backoff.over() && m_link->ready();
     }
     /// Sends a request of the mirror's, while ready(). If `compose` throws, nothing is sent.
     void send(FunctionRef<void(std::string&)> compose) {
@@ -187,7 +187,7 @@ class Lane final : private LinkMember {
         return m_mirror.incarnation();
     }
     // A consumer that has to recover does not beat until it has: it may not wait for longer.
-    [[nodiscard]] std::chrono::milliseconds longest_hold() const noexcept override {
+    [[nodiscard]] std::chrono::milliseconds longest_backoff() const noexcept override {
         return attempts_apart(m_mirror.lease());
     }
     [[gnu::cold]] void on_cut_adoption() noexcept override { m_cuts.cut(); }
@@ -221,7 +221,7 @@ class Lane final : private LinkMember {
     Attendance m_attendance;
     LaneEvents m_events;
     HeldMessages m_held;
-    Hold m_hold;
+    Backoff m_backoff;
     CutAdoptions m_cuts;
     Suspects m_suspects = Suspects::none;
     RedisClient m_waiters_client;

@@ -60,7 +60,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             wake->clear();
         }
         m_held.take_acks();
-        // Before anything asks for the end of a hold, which would else be slept through.
+        // Read the clock first: a back-off that ends while done() runs must not be slept through.
         const TimePoint now = Clock::now();
         if (done()) {
             return true;
@@ -80,7 +80,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             continue; // to connect may be worse than to give up
         }
         const std::shared_ptr<Link> link = m_link; // another thread may move the lane away from it
-        link->await_change(lock, m_hold.bound(until, now), wake, now);
+        link->await_change(lock, m_backoff.bound(until, now), wake, now);
     }
 }
 
@@ -101,7 +101,7 @@ inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline,
 }
 
 inline void Lane::advance() {
-    if (astray() || !m_hold.over() || !m_link->ready()) {
+    if (astray() || !m_backoff.over() || !m_link->ready()) {
         m_link->flush();
         return;
     }

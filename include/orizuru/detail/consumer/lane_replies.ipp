@@ -17,7 +17,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     } else if (verdict.remedy != Remedy::none) {
         act_on(verdict);
     } else if (purpose == Purpose::chain) {
-        m_hold.succeeded();
+        m_backoff.succeeded();
         m_failure.clear();
         m_whereabouts.served();
         m_events.forget_migration();
@@ -28,7 +28,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     m_held.note_outcomes();
     wake_poller();
     if (!m_events.empty()) {
-        m_attendance.tell();
+        m_attendance.ask_for_news();
     }
     return verdict;
 }
@@ -72,7 +72,7 @@ inline void Lane::on_registered() {
 
 inline void Lane::on_measured(const Reply& reply) {
     if (const auto refusal = m_cuts.measured(reply)) {
-        m_hold.begin_for(m_cuts.pause());
+        m_backoff.begin_for(m_cuts.pause());
         keep_refusal(*refusal);
     }
 }
@@ -89,7 +89,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
     for (const DeliveryPtr& message : recovered.surfaced) {
         m_events.note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
     }
-    m_attendance.tell(); // the last guard may have acked what is lost
+    m_attendance.ask_for_news(); // the last guard may have acked what is lost
 }
 
 // The link does its own part: it holds all its members back, or connects again.
@@ -101,17 +101,17 @@ inline void Lane::act_on(const Verdict& verdict) {
     case Remedy::back_off:
         keep_failure(m_failure, m_link->at_address(verdict.reason));
         m_events.note_migration(verdict.reason);
-        m_hold.begin(longest_hold());
+        m_backoff.begin(longest_backoff());
         return;
     case Remedy::recover:
-        m_hold.begin(longest_hold());
+        m_backoff.begin(longest_backoff());
         begin_recovery(m_link->at_address(verdict.reason));
         return;
     case Remedy::reconnect:
         begin_recovery(m_link->at_address(verdict.reason));
         return;
     case Remedy::give_up:
-        m_hold.begin(longest_hold());
+        m_backoff.begin(longest_backoff());
         keep_refusal(verdict.reason);
         return;
     }
@@ -130,7 +130,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
 
 inline void Lane::stray(std::string_view error, const Node& teller) {
     if (!m_whereabouts.stray(error, teller)) {
-        m_hold.begin(longest_hold());
+        m_backoff.begin(longest_backoff());
     }
     begin_recovery(m_link->at_address(error));
     m_attendance.ask();
@@ -164,13 +164,13 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
     m_events.note_break(reason);
-    m_attendance.tell();
+    m_attendance.ask_for_news();
 }
 
 inline void Lane::on_connected(std::string_view repair) noexcept {
     if (!repair.empty()) {
         m_events.note_repair(repair);
-        m_attendance.tell();
+        m_attendance.ask_for_news();
     } else if (m_link->among_others()) { // it may have been told of a break of another link
         m_events.note_repair(endpoint().address());
     }

@@ -107,10 +107,10 @@ class Link {
     /// closed while idle, until there is a new one.
     [[nodiscard]] bool in_outage() const noexcept { return m_in_outage; }
     /// True when a request can be sent now.
-    [[nodiscard]] bool ready() const noexcept { return connected() && m_hold.over(); }
-    /// Returns when a hold of all members ends, or `until`.
-    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_hold.bound(until, now);
+    [[nodiscard]] bool ready() const noexcept { return connected() && m_backoff.over(); }
+    /// Returns when the back-off of all members ends, or `until`.
+    [[nodiscard]] TimePoint backoff_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_backoff.bound(until, now);
     }
     /// True when the member's ADOPT can be sent now. A list can be long, and after a break all
     /// members may have to adopt theirs.
@@ -176,7 +176,7 @@ class Link {
     std::size_t m_most_adopting = most_adopting;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
 
-    Hold m_hold; ///< before its end, nothing is composed
+    Backoff m_backoff; ///< before its end, nothing is composed
     ConnectPauses m_pauses;
     bool m_in_outage;
     TimePoint m_broken_at{}; ///< the connection before this one
@@ -202,7 +202,7 @@ inline Link::Link(const Endpoint& endpoint, TimePoint deadline,
 }
 
 inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake, TimePoint now) {
-    until = m_hold.bound(until, now);
+    until = m_backoff.bound(until, now);
     if (m_turns.has_leader()) {
         m_turns.follow(lock, until, wake);
         return;
@@ -343,7 +343,7 @@ inline void Link::take(Reply&& reply) {
             act_on(verdict);
         } else if (owed.purpose == Purpose::chain) {
             // Registering and adopting do not count: they can work where settling fails.
-            m_hold.succeeded();
+            m_backoff.succeeded();
             m_pauses.succeeded();
         }
     } catch (const std::exception& error) {
@@ -358,9 +358,9 @@ inline void Link::act_on(const Verdict& verdict) {
         keep_failure(m_last_failure, at_address(verdict.reason));
         std::chrono::milliseconds longest = std::chrono::milliseconds::max();
         for (const LinkMember& member : m_members) {
-            longest = std::min(longest, member.longest_hold());
+            longest = std::min(longest, member.longest_backoff());
         }
-        m_hold.begin(longest);
+        m_backoff.begin(longest);
     }
 }
 

@@ -21,6 +21,7 @@ class LinkMember : public Linked {
   public:
     /// Why a request is sent.
     enum class Purpose : std::uint8_t {
+        none,    ///< a command that is no member's request
         start,   ///< registers the consumer
         seek,    ///< asks whether the connection of a blocking fetch in doubt is gone
         measure, ///< asks how large the list is whose adoption ends the connection
@@ -47,7 +48,7 @@ class LinkMember : public Linked {
     /// Where a connection for the member has to lead.
     [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
     /// For how long a refusal may hold it back.
-    [[nodiscard]] virtual std::chrono::milliseconds longest_hold() const noexcept = 0;
+    [[nodiscard]] virtual std::chrono::milliseconds longest_backoff() const noexcept = 0;
     /// Grows with each recovery. Replies to requests of an earlier incarnation do not count.
     [[nodiscard]] virtual std::uint64_t incarnation() const noexcept = 0;
 

@@ -40,7 +40,7 @@ class OwedReplies {
         return {&member, purpose, member.incarnation(), nullptr, {}};
     }
     [[nodiscard]] static Owed to(Answer& answer) noexcept {
-        return {nullptr, Purpose::chain, 0, &answer, {}};
+        return {nullptr, Purpose::none, 0, &answer, {}};
     }
 
     [[nodiscard]] bool empty() const noexcept { return m_owed.empty(); }

@@ -41,10 +41,11 @@ class Waiter {
     /// `wake` ends every wait of the thread that uses this.
     Waiter(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {}
 
-    /// Takes one step towards an outstanding BLMOVE: sends it, or connects first. Returns false
-    /// when it has set what to await before the next step. No marker is due.
+    /// Takes one step towards an outstanding BLMOVE: appends it, for `read` to send, or connects
+    /// first. Returns false when it has set what to await before the next step. No marker is due.
     bool start(Lock& lock, TimePoint deadline, Awaited& awaited);
-    /// Sends LMOVE. Call it only while `may_look`, and neither a reply nor a marker is due.
+    /// Appends LMOVE, for `read` to send. Call it only while `may_look`, and neither a reply nor a
+    /// marker is due.
     void look() {
         m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
         m_due = Clock::now() + m_lane.endpoint().command_timeout();
@@ -133,6 +134,13 @@ class Waiter {
         }
     }
     void on_result(Lock& lock, Reply&& reply);
+    /// The connection broke, or was silent, with a reply due: `use` tells of the repair.
+    [[gnu::cold]] void on_break(std::string_view reason) noexcept {
+        m_lane.begin_recovery(reason);
+        m_lane.events().note_break(reason);
+        keep_failure(m_broken_by.emplace(), reason);
+        m_broken_at = Clock::now();
+    }
     // Returns "none" if Redis gives no type: a fence is then the likelier reason.
     [[gnu::cold]] std::string source_type(Lock& lock) {
         const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
@@ -203,7 +211,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
-            m_lane.begin_recovery(m_lane.link().at_address(
+            on_break(m_lane.link().at_address(
                 joined({mirror.looking() ? "LMOVE" : "BLMOVE", " was not answered in time"})));
         }
     } catch (const std::exception& error) {
@@ -213,10 +221,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             m_stream.reset();
             return;
         }
-        m_lane.begin_recovery(error.what());
-        m_lane.events().note_break(error.what());
-        keep_failure(m_broken_by.emplace(), error.what());
-        m_broken_at = Clock::now();
+        on_break(error.what());
     }
 }
 
