@@ -167,7 +167,7 @@ inline void Scenes::consumer() {
     Commands marked = alive;
     marked.push_back({"LSET", m_processing.name, "1", "orz:n:1"});
     add("adopt", "a list with a header in its middle", marked, both, args);
-    add("measure", "", alive, {{m_processing.name, ""}, {m_keys.processing("new"), ""}}, {});
+    add("measure", "", alive, {heartbeat, {m_processing.name, ""}}, {"30000"});
     add("adopt", "a list without messages", {{"LPUSH", m_processing.name, "orz:n:0"}}, both, args);
 }
 

@@ -99,13 +99,30 @@ TEST_CASE("a run that was done in time may be too late when its worker looks at 
     Life early(limited_job);
     early.begun(1, alive, 1000).ended(JobStep::done, 1, alive, 1150).begun(2, alive, 1140);
     CHECK(early.ended(JobStep::done, 2, alive, 1300).judged().size() == 1);
+
+    Life in_time(limited_job);
+    in_time.begun(1, alive, 1000).ended(JobStep::done, 1, alive, 1150);
+    in_time.ended(JobStep::in_time, 1, alive).begun(2, alive, 1150);
+    CHECK(in_time.ended(JobStep::done, 2, alive, 1300).judged().size() == 1);
 }
 
-TEST_CASE("an attempt that ended because its worker stopped died with nobody") {
+TEST_CASE("an attempt that ended because its worker stopped died with nobody, and counts as none") {
     Life life(limited_job);
     life.begun(1, killed, 1000).ended(JobStep::stopping, 1, killed, 1150);
-    life.begun(1, alive, 1000).ended(JobStep::failing, 1, alive, 1100);
-    CHECK(life.begun(2, alive, 1100).ended(JobStep::done, 2, alive, 1300).judged().empty());
+    life.ended(JobStep::in_time, 1, killed).begun(1, alive, 1000);
+    life.ended(JobStep::failing, 1, alive, 1450).begun(2, alive, 1450);
+    CHECK(life.ended(JobStep::done, 2, alive, 1600).judged().empty());
+
+    Life used_up(limited_job);
+    used_up.begun(1, alive, 1000).ended(JobStep::stopping, 1, alive, 1150);
+    used_up.ended(JobStep::in_time, 1, alive).begun(2, alive, 1150);
+    CHECK(used_up.ended(JobStep::done, 2, alive, 1300).judged().size() == 1);
+
+    Life early(limited_job);
+    early.begun(1, alive, 1000).ended(JobStep::stopping, 1, alive, 1150);
+    early.ended(JobStep::in_time, 1, alive).begun(1, alive, 1200);
+    early.ended(JobStep::failing, 1, alive, 1450).begun(2, alive, 1200);
+    CHECK(early.ended(JobStep::done, 2, alive, 1600).judged().size() == 1);
 }
 
 TEST_CASE("a job that was pushed and never done is lost") {

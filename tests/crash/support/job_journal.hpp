@@ -26,12 +26,14 @@ enum class JobStep : std::uint8_t {
     failing,    ///< the handler is about to throw
     stopping,   ///< the same, because its worker stops: no attempt is used up
     done,       ///< the handler has finished it
+    in_time,    ///< its time limit was not over behind the handler
     acked       ///< by the handler itself, and confirmed
 };
 
 [[nodiscard]] inline std::string_view name_of(JobStep step) {
-    static constexpr std::array<std::string_view, 8> names{
-        "pushing", "pushed", "not pushed", "started", "failing", "stopping", "done", "acked"};
+    static constexpr std::array<std::string_view, 9> names{"pushing", "pushed",  "not pushed",
+                                                           "started", "failing", "stopping",
+                                                           "done",    "in time", "acked"};
     return names.at(static_cast<std::size_t>(step));
 }
 
@@ -70,7 +72,8 @@ struct alignas(64) JobRecord {
     std::uint64_t unique = 0; ///< of pushing: the id under which it is pushed once; 0: none
     std::uint64_t serial = 0; ///< of the process
     /// Of pushing and failing: before this it must not come (again). Of started: when it came. Of
-    /// done: before this the run was in time for its worker; 0: it has no limit. In milliseconds.
+    /// stopping and done, where there is a time limit: before this it must not come again if the
+    /// run was too late for its worker, which `in_time` rules out. In milliseconds.
     std::int64_t clock = 0;
     std::int64_t time = monotonic_time();
 };

@@ -60,8 +60,18 @@ class JobVerdict {
     struct Attempt {
         std::uint64_t body = 0;
         std::optional<std::int64_t> next_not_before; ///< the first one of its failures
+        /// Runs that may have failed by their time limit, by process: the next one is not before.
+        std::map<std::uint64_t, std::int64_t> too_late;
         std::int64_t first_start = 0;
         std::set<std::uint64_t> unfinished; ///< serials of processes in which a handler had it
+
+        [[nodiscard]] std::optional<std::int64_t> failed_at() const {
+            std::optional<std::int64_t> first = next_not_before;
+            for (const auto& [serial, clock] : too_late) {
+                first = std::min(first.value_or(clock), clock);
+            }
+            return first;
+        }
     };
     struct Told {
         bool confirmed = false;
@@ -137,18 +147,26 @@ inline void JobVerdict::tell(const JobRecord& record) {
     case JobStep::started:
         started(job, record);
         break;
-    case JobStep::failing:
+    case JobStep::failing: {
+        Attempt& attempt = job.attempts[record.attempt];
+        attempt.unfinished.erase(record.serial);
+        attempt.next_not_before =
+            std::min(attempt.next_not_before.value_or(record.clock), record.clock);
+        break;
+    }
     case JobStep::stopping:
     case JobStep::done: {
         Attempt& attempt = job.attempts[record.attempt];
         attempt.unfinished.erase(record.serial);
         job.done = job.done || record.step == JobStep::done;
         if (record.clock != 0) {
-            attempt.next_not_before =
-                std::min(attempt.next_not_before.value_or(record.clock), record.clock);
+            attempt.too_late[record.serial] = record.clock;
         }
         break;
     }
+    case JobStep::in_time:
+        job.attempts[record.attempt].too_late.erase(record.serial);
+        break;
     case JobStep::acked:
         job.acked = record.time;
         break;
@@ -251,7 +269,7 @@ inline void JobVerdict::judge_attempts(std::uint64_t number, const Told& job,
         const auto died = static_cast<std::int64_t>(killed_with(attempt));
         killed += died;
         least = count + 1 + died;
-        not_before = attempt.next_not_before;
+        not_before = attempt.failed_at();
     }
     const std::optional<std::int64_t> counted = crashes(number);
     if (counted && *counted < killed + unseen) {
@@ -269,7 +287,7 @@ inline void JobVerdict::judge_death(std::uint64_t number, const Told& job,
     }
     const auto& [last_number, reason] = job.died.front();
     const auto last = job.attempts.find(last_number);
-    const bool failed = last != job.attempts.end() && last->second.next_not_before;
+    const bool failed = last != job.attempts.end() && last->second.failed_at();
     const auto failures = static_cast<std::int64_t>(job.attempts.size());
     if (job.died.size() > 1 || !failed || failures + crashes(number).value_or(0) < job_attempts ||
         reason != reason_of(number)) {

@@ -93,13 +93,17 @@ class JobWork {
             .handle<std::string>(queue, "limited", handler("limited"),
                                  {.time_limit = job_time_limit});
     }
-    [[nodiscard]] WorkerOptions options() const {
+    [[nodiscard]] WorkerOptions options() {
         WorkerOptions options;
         options.name = m_work.name();
         options.concurrency = job_threads;
         options.order = m_work.index % 2 == 0 ? QueueOrder::strict : QueueOrder::random;
         options.stop_timeout = std::chrono::milliseconds(100);
         options.collect_interval = collecting_interval(m_work.queues);
+        options.handle_middleware = {[this](const JobRun& job, const auto& run) {
+            const auto end = detail::at_exit([&] { note_if_in_time(job); });
+            run();
+        }};
         options.on_event =
             [note = noting_events(m_work.late_times(), m_work.serial)](const WorkerEvent& event) {
                 if (event.event != nullptr) {
@@ -172,9 +176,19 @@ class JobWork {
         }
     }
 
+    /// Behind the handler, and behind its worker's look at the clock.
+    void note_if_in_time(const JobRun& job) {
+        if (job.kind() == "limited" &&
+            std::chrono::steady_clock::now() < job.since() + job_time_limit) {
+            m_journal.write({.job = number_in(job.id()),
+                             .step = JobStep::in_time,
+                             .attempt = job.attempt(),
+                             .serial = m_work.serial});
+        }
+    }
+
     /// Fails by its time limit; a stop well before that is no failure. Its worker looks at the
-    /// clock later than this handler does, and counts a run as failed that was done in time by
-    /// then.
+    /// clock later than this handler does, and may count a run as failed that was done in time.
     void limited(const JobContext<std::string>& context, JobRecord record, const JobPlan& plan) {
         const std::stop_token token = context.stop_token();
         const auto over = context.since() + job_time_limit;

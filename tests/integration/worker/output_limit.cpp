@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace output_limit_test {
@@ -48,6 +47,19 @@ struct Fixture : WorkerFixture {
     void set_limit(const std::string& limit) {
         redis.command({"CONFIG", "SET", "client-output-buffer-limit", "normal " + limit + " 0 0"});
     }
+    /// Calls `next` until it says what cannot be read; returns that.
+    static std::string refusal_of(Consumer<Raw>& consumer) {
+        std::string told;
+        CHECK(eventually([&] {
+            try {
+                return consumer.next(100ms).has_value();
+            } catch (const ReplyError& error) {
+                told = error.what();
+                return true;
+            }
+        }));
+        return told;
+    }
     [[nodiscard]] bool is_told_of(const std::string& queue) const {
         return std::ranges::any_of(diary.of(WorkerEventKind::fetch_failed), [&](const auto& told) {
             return told.queue == queue && contains(told.detail, "sends 1 message of 4194");
@@ -66,19 +78,10 @@ TEST_CASE_FIXTURE(Fixture, "a message over Redis' output limit is named, with it
     Producer<Raw> producer(uri, "q");
     producer.push(Raw(std::string(too_large, 'x')));
     Consumer<Raw> consumer(uri, "q");
-    std::optional<std::string> told;
-    CHECK(eventually([&] {
-        try {
-            return consumer.next(100ms).has_value();
-        } catch (const ReplyError& error) {
-            told = error.what();
-            return true;
-        }
-    }));
-    REQUIRE(told);
-    CHECK(contains(*told, "'q'"));
-    CHECK(contains(*told, "1 message of 4194304 bytes"));
-    CHECK(contains(*told, "client-output-buffer-limit"));
+    const std::string told = refusal_of(consumer);
+    CHECK(contains(told, "'q'"));
+    CHECK(contains(told, "1 message of 4194304 bytes"));
+    CHECK(contains(told, "client-output-buffer-limit"));
     set_limit("0");
     CHECK(eventually([&] {
         try {
@@ -92,6 +95,47 @@ TEST_CASE_FIXTURE(Fixture, "a message over Redis' output limit is named, with it
         return false;
     }));
     CHECK(nothing_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "messages that are over the output limit together are told of as well") {
+    Producer<Raw> producer(uri, "q");
+    for (int i = 0; i < 10; ++i) {
+        producer.push(Raw(std::string(200'000, 'x')));
+    }
+    Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
+    CHECK(contains(refusal_of(consumer),
+                   "10 messages of 2000000 bytes, the largest of 200000: see "));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is held beside such a message stays its consumer's: no lease ends "
+                           "while the queue waits") {
+    Producer<Raw> producer(uri, "q");
+    producer.push(Raw("held"));
+    Consumer<Raw> consumer(uri, "q", {.lease = 1s});
+    auto guard = consumer.next(1s);
+    REQUIRE(guard);
+    const orizuru::BackgroundCollector collecting(uri, "q", 100ms, {.grace = 0ms});
+    producer.push(Raw(std::string(too_large, 'x')));
+    for (int i = 0; i < 3; ++i) { // 1 s and 2 s lie between
+        CHECK(contains(refusal_of(consumer), "2 messages of 4194308 bytes"));
+    }
+    CHECK(redis.llen("q") == 0);
+    CHECK_FALSE(redis.exists("orizuru:{q}:recoveries"));
+    set_limit("0");
+    CHECK(guard->ack());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a consumer that ends while its queue waits requeues what it can") {
+    Producer<Raw> producer(uri, "q");
+    producer.push(Raw(std::string(too_large, 'x')));
+    {
+        Consumer<Raw> consumer(uri + "?command_timeout=1000", "q");
+        for (int i = 0; i < 3; ++i) { // the next pause has 4 s, the end 1 s
+            CHECK_FALSE(refusal_of(consumer).empty());
+        }
+        set_limit("0");
+    }
+    CHECK(redis.llen("q") == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture,

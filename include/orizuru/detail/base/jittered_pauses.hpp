@@ -45,8 +45,6 @@ class Backoff {
             m_until = Clock::now() + m_pauses.next(longest);
         }
     }
-    /// Begins one of this length, whether one lasts or not. Those of begin() do not grow by it.
-    void begin_for(std::chrono::milliseconds time) noexcept { m_until = Clock::now() + time; }
     /// The next pause is a short one again.
     void succeeded() noexcept { m_pauses.reset(); }
     [[nodiscard]] bool over() const noexcept {

@@ -55,8 +55,12 @@ ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& ti
 template <class Fetch>
 bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& timeout, Decode decode,
                         StandIn stand_in) {
-    m_session->refuse_fork();
-    while (DeliveryPtr delivery = fetch()) {
+    while (true) {
+        m_session->refuse_fork(); // each time: a Codec may have forked
+        DeliveryPtr delivery = fetch();
+        if (!delivery) {
+            return false;
+        }
         std::string reason;
         GuardCore* guard = nullptr;
         try {
@@ -72,7 +76,6 @@ bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& time
         }
         bury(delivery, reason, token, timeout.deadline());
     }
-    return false;
 }
 
 /// If it returns null, `reason` says why. Throws std::bad_alloc before the third shortage in a row.

@@ -104,7 +104,7 @@ class Lane final : private LinkMember {
     /// Returns when the back-off ends, of this lane or of the link, in which it sends nothing; or
     /// `until`.
     [[nodiscard]] TimePoint backoff_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_link->backoff_bound(m_backoff.bound(until, now), now);
+        return m_link->backoff_bound(own_bound(until, now), now);
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
@@ -143,6 +143,8 @@ class Lane final : private LinkMember {
 
     // Doubts and refusals.
 
+    /// The next attempt to adopt the list is the last one: it does not wait.
+    [[gnu::cold]] void adopt_at_once() noexcept { m_cuts.end_pause(); }
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
@@ -197,6 +199,11 @@ class Lane final : private LinkMember {
 
     /// Composes and sends what is due now.
     void advance();
+    [[gnu::cold]] void recover();
+    /// Returns when the lane goes on by itself if that is before `until`, else `until`.
+    [[nodiscard]] TimePoint own_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_cuts.bound(m_backoff.bound(until, now), now);
+    }
     /// True while Redis can still be asked whether the waiter of a fetch in doubt is gone. Another
     /// server than the waiter's cannot know.
     [[nodiscard]] bool must_seek_waiter() const {

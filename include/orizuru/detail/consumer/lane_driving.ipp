@@ -80,7 +80,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             continue; // to connect may be worse than to give up
         }
         const std::shared_ptr<Link> link = m_link; // another thread may move the lane away from it
-        link->await_change(lock, m_backoff.bound(until, now), wake, now);
+        link->await_change(lock, own_bound(until, now), wake, now);
     }
 }
 
@@ -105,37 +105,49 @@ inline void Lane::advance() {
         m_link->flush();
         return;
     }
-    const auto compose = [this](Purpose purpose, auto append) {
-        if (purpose != Purpose::chain) {
+    if (m_mirror.state() == Mirror::State::unregistered) {
+        if (m_link->owes(*this, Purpose::start) == 0) {
             m_lease.ask();
+            m_link->send(*this, Purpose::start,
+                         [this](std::string& out) { m_mirror.send_start(out); });
         }
-        m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*append)(out); });
-    };
-    if (m_mirror.state() == Mirror::State::unregistered &&
-        m_link->owes(*this, Purpose::start) == 0) {
-        compose(Purpose::start, &Mirror::send_start);
-    } else if (m_mirror.state() == Mirror::State::recovering && m_link->may_adopt(*this) &&
-               m_link->owes(*this, Purpose::seek) == 0 &&
-               m_link->owes(*this, Purpose::measure) == 0) {
-        if (must_seek_waiter()) {
-            m_link->send(*this, Purpose::seek, [this](std::string& out) {
-                append_command(out, "CLIENT", "LIST", "ID", m_sought);
-            });
-        } else if (m_cuts.must_measure()) {
-            m_link->send(*this, Purpose::measure,
-                         [this](std::string& out) { m_mirror.send_measure(out); });
-        } else {
-            compose(Purpose::adopt, &Mirror::send_adopt);
-        }
+    } else if (m_mirror.state() == Mirror::State::recovering) {
+        recover();
     }
     while (m_mirror.can_send() && m_mirror.has_moves()) {
-        compose(Purpose::chain, &Mirror::send_move);
+        m_link->send(*this, Purpose::chain, [this](std::string& out) { m_mirror.send_move(out); });
     }
     if (m_attendance.hurries() && m_mirror.has_acks() && m_mirror.can_send()) {
         m_link->send(*this, Purpose::chain,
                      [this](std::string& out) { m_mirror.send_settle(out, 0); });
     }
     m_link->flush();
+}
+
+/// Sends the next request of a recovery, one at a time.
+inline void Lane::recover() {
+    if (!m_link->may_adopt(*this) || m_link->owes(*this, Purpose::seek) > 0 ||
+        m_link->owes(*this, Purpose::measure) > 0) {
+        return;
+    }
+    if (must_seek_waiter()) {
+        m_link->send(*this, Purpose::seek, [this](std::string& out) {
+            append_command(out, "CLIENT", "LIST", "ID", m_sought);
+        });
+        return;
+    }
+    switch (m_cuts.next(Clock::now())) {
+    case CutAdoptions::Next::adopt:
+        m_lease.ask();
+        m_link->send(*this, Purpose::adopt, [this](std::string& out) { m_mirror.send_adopt(out); });
+        return;
+    case CutAdoptions::Next::measure:
+        m_link->send(*this, Purpose::measure,
+                     [this](std::string& out) { m_mirror.send_measure(out); });
+        return;
+    case CutAdoptions::Next::wait:
+        return;
+    }
 }
 
 inline bool Lane::attend(TimePoint now) {

@@ -71,8 +71,7 @@ inline void Lane::on_registered() {
 }
 
 inline void Lane::on_measured(const Reply& reply) {
-    if (const auto refusal = m_cuts.measured(reply)) {
-        m_backoff.begin_for(m_cuts.pause());
+    if (const auto refusal = m_cuts.measured(reply, Clock::now(), m_mirror.lease())) {
         keep_refusal(*refusal);
     }
 }
@@ -145,6 +144,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     m_link->wake_all();
     m_link = std::move(link);
     m_link->join(*this);
+    m_cuts.end_pause(); // it was for another server
     m_whereabouts.goes_elsewhere();
     m_attendance.ask();
     if (m_link->connected()) {

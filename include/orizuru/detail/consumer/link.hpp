@@ -371,6 +371,8 @@ inline void Link::flush() noexcept {
         if (!sent || reply_due() < m_polls_until) {
             m_turns.wake_leader();
         }
+    } catch (const ConnectionError& error) {
+        on_cut(error);
     } catch (const std::exception& error) {
         lose(error.what());
     }

@@ -34,7 +34,7 @@ class LinkMember : public Linked {
     virtual Verdict on_reply(Purpose purpose, Reply&& reply) = 0;
     /// The connection breaks, if there is one: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
-    /// The connection ended behind the request to adopt, the only one on it.
+    /// The connection ended behind the request to adopt, and no other member was adopting on it.
     virtual void on_cut_adoption() noexcept = 0;
     /// No connection can be made, or the connection broke while it was in use.
     virtual void on_outage(std::string_view reason) noexcept = 0;

@@ -259,6 +259,7 @@ inline void Session::end(Lock& lock) {
                             : m_membership->on_thread() ? now + grace
                                                         : now + m_lane.endpoint().command_timeout();
     m_lane.refusal().forget(); // no caller is left to tell
+    m_lane.adopt_at_once();
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     if (!m_fetcher.leave(lock, until)) {
         m_gave_up = Clock::now();

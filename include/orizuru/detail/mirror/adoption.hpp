@@ -51,13 +51,15 @@ class Adoption {
                        next.header(0), fence.count(), lease.count(), m_target.header_prefix());
     }
 
-    /// Appends a command that asks for the size of what `send` asks for.
-    [[gnu::cold]] void send_measure(std::string& out, const Keys& keys) const {
-        std::vector<std::string> lists{keys.processing(m_target.id)};
+    /// Appends a command that asks for the size of what `send` asks for, and prolongs its lease.
+    [[gnu::cold]] void send_measure(std::string& out, const Keys& keys,
+                                    std::chrono::milliseconds lease) const {
+        std::vector<std::string> names{keys.heartbeat(m_target.id), keys.processing(m_target.id)};
         for (const Identity& tried : m_tried) {
-            lists.push_back(keys.processing(tried.id));
+            names.push_back(keys.heartbeat(tried.id));
+            names.push_back(keys.processing(tried.id));
         }
-        append_command(out, "EVAL", measure_script(), lists.size(), lists);
+        append_command(out, "EVAL", measure_script(), names.size(), names, lease.count());
     }
 
     /// Takes the reply to the last `send`. Sets `result()` if no other reply is needed.

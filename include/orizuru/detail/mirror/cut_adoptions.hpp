@@ -3,9 +3,11 @@
 #pragma once
 
 // Recognizes a list that Redis cannot send: it closes the connection of a client for whom more
-// waits than client-output-buffer-limit, each time that the list is adopted. A person has to help,
-// so the list is measured, to be told of, and adopted again more and more seldom.
+// waits than client-output-buffer-limit, each time that the list is adopted. A person has to help.
+// The list is measured, to be told of, and adopted again more and more seldom. Meanwhile each
+// measurement keeps the consumer alive: what it holds stays its own.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -21,18 +23,36 @@ namespace orizuru::detail {
 
 class CutAdoptions {
   public:
-    /// The connection ended while this adoption was the only one that it owed.
+    enum class Next : std::uint8_t { adopt, measure, wait };
+
+    /// The connection ended behind the request to adopt, and no other was adopting on it.
     void cut() noexcept {
         ++m_in_a_row;
-        m_measured = false;
+        m_told = false;
     }
     /// The list was adopted, or is gone.
     void ended() noexcept { m_in_a_row = 0; }
-    /// True when the list is to be measured before it is adopted again.
-    [[nodiscard]] bool must_measure() const noexcept { return m_in_a_row >= most && !m_measured; }
-    /// Takes the reply to a measurement. Returns what to tell; nothing if the list is not why.
-    [[nodiscard]] std::optional<std::string> measured(const Reply& reply) {
-        m_measured = true;
+    /// The next attempt need not wait: it goes to another server, or is the last.
+    void end_pause() noexcept { m_adopt_at = TimePoint(); }
+
+    /// Returns what a lane that recovers does now.
+    [[nodiscard]] Next next(TimePoint now) const noexcept {
+        if (m_in_a_row < most) {
+            return Next::adopt;
+        }
+        if (!m_told) {
+            return Next::measure;
+        }
+        return now >= m_adopt_at ? Next::adopt : now >= m_measure_at ? Next::measure : Next::wait;
+    }
+    /// Returns when next() changes by itself if that is before `until`, else `until`.
+    [[nodiscard]] TimePoint bound(TimePoint until, TimePoint now) const noexcept {
+        return next(now) == Next::wait ? std::min({until, m_adopt_at, m_measure_at}) : until;
+    }
+    /// Takes the reply to a measurement, which has prolonged the lease. Returns what to tell, once
+    /// for each cut; nothing if the list is not to blame.
+    [[nodiscard]] std::optional<std::string> measured(const Reply& reply, TimePoint now,
+                                                      std::chrono::milliseconds lease) {
         const auto& counts = reply.elements;
         const auto counted = [](const Reply& count) { return is_count(count); };
         if (!reply.is(Reply::Type::array) || counts.size() != 3 ||
@@ -40,6 +60,12 @@ class CutAdoptions {
             m_in_a_row = 0;
             return std::nullopt;
         }
+        m_measure_at = now + lease / 3;
+        if (m_told) {
+            return std::nullopt;
+        }
+        m_told = true;
+        m_adopt_at = now + pause();
         const Digits messages(counts[0].integer);
         const Digits bytes(counts[1].integer);
         const Digits largest(counts[2].integer);
@@ -50,10 +76,6 @@ class CutAdoptions {
         return joined({"ERR the connection ends each time that Redis sends ", size,
                        ": see client-output-buffer-limit"});
     }
-    /// Returns for how long to adopt nothing then: 1 s, twice as long each time, 64 s at most.
-    [[nodiscard]] std::chrono::seconds pause() const noexcept {
-        return std::chrono::seconds(std::int64_t{1} << std::clamp(m_in_a_row - most, 0, 6));
-    }
 
   private:
     // Chance does not end a connection that often just then.
@@ -61,8 +83,15 @@ class CutAdoptions {
     // Redis collects 16 KiB before it counts.
     static constexpr std::int64_t least_limit = 16 * 1024;
 
+    /// 1 s, twice as long each time, 64 s at most.
+    [[nodiscard]] std::chrono::seconds pause() const noexcept {
+        return std::chrono::seconds(std::int64_t{1} << std::clamp(m_in_a_row - most, 0, 6));
+    }
+
     int m_in_a_row = 0;
-    bool m_measured = false;
+    bool m_told = false; ///< the last cut was told of
+    TimePoint m_adopt_at{};
+    TimePoint m_measure_at{};
 };
 
 } // namespace orizuru::detail

@@ -167,7 +167,7 @@ class Mirror {
     [[gnu::cold]] void send_adopt(std::string& out);
     /// Asks how large the list is whose adoption was sent before.
     [[gnu::cold]] void send_measure(std::string& out) const {
-        m_adoption->send_measure(out, m_keys);
+        m_adoption->send_measure(out, m_keys, m_lease);
     }
 
     // Replies, in the order of the requests on the connection. Payloads are swapped out of them.

@@ -255,22 +255,26 @@ return {header, held}
     return script;
 }
 
-/// Tells how much an adoption that is never answered may have in its reply.
+/// Tells how much an adoption that is never answered has in its reply, and prolongs the lease of
+/// the incarnation that has the list.
 ///
-/// KEYS the lists of the consumer's incarnations, of which one is there
+/// KEYS heartbeat and processing of each incarnation, of which one has a list
+/// ARGV lease (ms)
 /// Returns {messages, bytes of all, bytes of the largest}
-/// Reads them all, O(bytes).
+/// O(bytes)
 inline std::string_view measure_script() {
     static constexpr auto script = moving_script(R"lua(
-local refused = refusal({}, {{'TYPE', KEYS[1]}, {'LRANGE', KEYS[1], '0', '0'}})
+local refused = refusal({}, {{'TYPE', KEYS[2]}, {'LRANGE', KEYS[2], '0', '0'},
+    {'SET', KEYS[1], '1', 'PX', '1'}})
 if refused then return refused end
 local messages, bytes, largest = 0, 0, 0
-for _, key in ipairs(KEYS) do
-    if redis.call('TYPE', key).ok == 'list' then
-        for _, payload in ipairs(redis.call('LRANGE', key, 0, -2)) do
+for i = 2, #KEYS, 2 do
+    if redis.call('TYPE', KEYS[i]).ok == 'list' then
+        for _, payload in ipairs(redis.call('LRANGE', KEYS[i], 0, -2)) do
             messages, bytes = messages + 1, bytes + #payload
             largest = math.max(largest, #payload)
         end
+        redis.call('SET', KEYS[i - 1], '1', 'PX', ARGV[1])
     end
 end
 return {messages, bytes, largest}
