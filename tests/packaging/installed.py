@@ -11,7 +11,7 @@ import os
 
 
 def headers(folder):
-    return {path.relative_to(folder) for path in folder.rglob("*.[hi]pp")}
+    return {path.relative_to(folder) for path in folder.rglob("*.[hi][pn][pl]")}
 
 
 def install(folder, prefix):

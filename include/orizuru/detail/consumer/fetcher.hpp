@@ -280,4 +280,4 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/fetcher_waiting.ipp>
+#include <orizuru/detail/consumer/fetcher_waiting.inl>

@@ -160,4 +160,4 @@ class Heartbeat::Member : public Linked {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/heartbeat_thread.ipp>
+#include <orizuru/detail/consumer/heartbeat_thread.inl>

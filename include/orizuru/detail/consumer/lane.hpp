@@ -241,5 +241,5 @@ class Lane final : private LinkMember {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/lane_driving.ipp>
-#include <orizuru/detail/consumer/lane_replies.ipp>
+#include <orizuru/detail/consumer/lane_driving.inl>
+#include <orizuru/detail/consumer/lane_replies.inl>

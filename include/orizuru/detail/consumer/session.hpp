@@ -327,4 +327,4 @@ inline std::uint64_t Session::ask_size(Lock& lock) {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/session_settling.ipp>
+#include <orizuru/detail/consumer/session_settling.inl>

@@ -3,7 +3,7 @@
 #pragma once
 
 // Waits in Redis for a queue's messages: sends BLMOVE with a finite timeout on a connection of its
-// own. CLIENT UNBLOCK on the link ends it early (waiter.ipp). Also fetches by LMOVE, without
+// own. CLIENT UNBLOCK on the link ends it early (waiter_connecting.inl). Also fetches by LMOVE, without
 // waiting, what is too large for the link. A recovery makes this connection worthless: its replies
 // no longer count. One thread at a time uses this, under the lock.
 
@@ -276,4 +276,4 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/waiter.ipp>
+#include <orizuru/detail/consumer/waiter_connecting.inl>

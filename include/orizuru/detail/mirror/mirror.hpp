@@ -350,7 +350,7 @@ class Mirror {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/mirror/mirror_messages.ipp>
-#include <orizuru/detail/mirror/mirror_recovery.ipp>
-#include <orizuru/detail/mirror/mirror_replies.ipp>
-#include <orizuru/detail/mirror/mirror_requests.ipp>
+#include <orizuru/detail/mirror/mirror_messages.inl>
+#include <orizuru/detail/mirror/mirror_recovery.inl>
+#include <orizuru/detail/mirror/mirror_replies.inl>
+#include <orizuru/detail/mirror/mirror_requests.inl>

@@ -293,4 +293,4 @@ inline Reply PushPipeline::command(std::string_view name, std::string_view bytes
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/producer/push_pipeline_answers.ipp>
+#include <orizuru/detail/producer/push_pipeline_answers.inl>

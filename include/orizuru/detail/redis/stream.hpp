@@ -355,4 +355,4 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/redis/stream_greeting.ipp>
+#include <orizuru/detail/redis/stream_greeting.inl>
