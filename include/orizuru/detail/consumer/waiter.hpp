@@ -3,9 +3,9 @@
 #pragma once
 
 // Waits in Redis for a queue's messages: sends BLMOVE with a finite timeout on a connection of its
-// own. CLIENT UNBLOCK on the link ends it early (waiter_connecting.inl). Also fetches by LMOVE, without
-// waiting, what is too large for the link. A recovery makes this connection worthless: its replies
-// no longer count. One thread at a time uses this, under the lock.
+// own. CLIENT UNBLOCK on the link ends it early (waiter_connecting.inl). Also fetches by LMOVE,
+// without waiting, what is too large for the link. A recovery makes this connection worthless: its
+// replies no longer count. One thread at a time uses this, under the lock.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
