@@ -47,6 +47,12 @@ class Consumer : detail::NoCodec<T, detail::Coding::decode> {
 ///
 /// Rejected messages and those of dead consumers come back only where a collector of the queue
 /// runs: a BackgroundCollector beside the consumer, or a GarbageCollector anywhere.
+///
+/// When decoding a message throws std::bad_alloc, `next` throws it too. The message keeps its
+/// place, and the following call hands it out first. That call waits until 100 ms after the first
+/// failure, or 1 s after the second; a stop or an earlier timeout ends the wait. The third failure
+/// in a row sends the message to the dead list with a DecodeError: a Codec may ask for memory that
+/// no machine has. This consumer keeps the count, in memory only.
 template <MessageDecodable T>
 class Consumer<T> {
   public:
@@ -79,15 +85,8 @@ class Consumer<T> {
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
     ///     dead list. ReplyError when the source is no list, rights were taken away, messages are
     ///     larger than Redis' client-output-buffer-limit, or Redis refuses each fetch for a reason
-    ///     that neither waiting nor a new connection fixes.
-    ///     std::bad_alloc when memory is short. None of them loses a message, and you can call
-    ///     `next` again.
-    ///
-    /// When decoding a message throws std::bad_alloc, `next` throws it too. The message keeps its
-    /// place, and the following call hands it out first. That call waits until 100 ms after the
-    /// first failure, or 1 s after the second; a stop or an earlier timeout ends the wait. The
-    /// third failure in a row sends the message to the dead list with a DecodeError: a Codec may
-    /// ask for memory that no machine has. This consumer keeps the count, in memory only.
+    ///     that neither waiting nor a new connection fixes. std::bad_alloc when memory is short.
+    ///     None of them loses a message, and you can call `next` again.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());
     }
