@@ -83,7 +83,7 @@ struct Fixture : QueueFixture {
 };
 
 TEST_CASE_FIXTURE(Fixture, "a scheduled list may use a connection that others use, too") {
-    push_after(producer, 1h, Raw("a"));
+    push_after(producer, 1h, Raw{"a"});
     const auto connection = std::make_shared<orizuru::Connection>(uri);
     ScheduledList shared(connection, "q");
     REQUIRE(shared.size() == 1);

@@ -76,7 +76,7 @@ struct Fixture : WorkerFixture {
 TEST_CASE_FIXTURE(Fixture, "a message over Redis' output limit is named, with its queue and its "
                            "size, and comes once the limit is lifted") {
     Producer<Raw> producer(uri, "q");
-    producer.push(Raw(std::string(too_large, 'x')));
+    producer.push(Raw{std::string(too_large, 'x')});
     Consumer<Raw> consumer(uri, "q");
     const std::string told = refusal_of(consumer);
     CHECK(contains(told, "'q'"));
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Fixture, "a message over Redis' output limit is named, with it
 TEST_CASE_FIXTURE(Fixture, "messages that are over the output limit together are told of as well") {
     Producer<Raw> producer(uri, "q");
     for (int i = 0; i < 10; ++i) {
-        producer.push(Raw(std::string(200'000, 'x')));
+        producer.push(Raw{std::string(200'000, 'x')});
     }
     Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
     CHECK(contains(refusal_of(consumer),
@@ -110,12 +110,12 @@ TEST_CASE_FIXTURE(Fixture, "messages that are over the output limit together are
 TEST_CASE_FIXTURE(Fixture, "what is held beside such a message stays its consumer's: no lease ends "
                            "while the queue waits") {
     Producer<Raw> producer(uri, "q");
-    producer.push(Raw("held"));
+    producer.push(Raw{"held"});
     Consumer<Raw> consumer(uri, "q", {.lease = 1s});
     auto guard = consumer.next(1s);
     REQUIRE(guard);
     const orizuru::BackgroundCollector collecting(uri, "q", 100ms, {.grace = 0ms});
-    producer.push(Raw(std::string(too_large, 'x')));
+    producer.push(Raw{std::string(too_large, 'x')});
     for (int i = 0; i < 3; ++i) { // 1 s and 2 s lie between
         CHECK(contains(refusal_of(consumer), "2 messages of 4194308 bytes"));
     }
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fixture, "what is held beside such a message stays its consume
 
 TEST_CASE_FIXTURE(Fixture, "a consumer that ends while its queue waits requeues what it can") {
     Producer<Raw> producer(uri, "q");
-    producer.push(Raw(std::string(too_large, 'x')));
+    producer.push(Raw{std::string(too_large, 'x')});
     {
         Consumer<Raw> consumer(uri + "?command_timeout=1000", "q");
         for (int i = 0; i < 3; ++i) { // the next pause has 4 s, the end 1 s
