@@ -82,12 +82,19 @@ with support.private_redis() as redis, tempfile.TemporaryDirectory() as folder:
     # which trusts a server that is up for 10 s.
     dead = "orizuru:{files}:dead"
 
-    def finish(worker):
-        support.eventually(
-            lambda: redis.command("LLEN", dead) == 1
+    def is_done():
+        lists = redis.command("KEYS", "orizuru:{files}:processing:*")
+        return (
+            redis.command("LLEN", dead) == 1
             and redis.command("SCARD", "orizuru:{files}:consumers") == 1
-            and redis.command("LLEN", "files") == 0
+            and redis.command("EXISTS", "files", "orizuru:{files}:suspects") == 0
+            # A fence has another type, and the element that is left is the header.
+            and all(redis.command("TYPE", key) != b"list" or redis.command("LLEN", key) == 1
+                    for key in lists)
         )
+
+    def finish(worker):
+        support.eventually(is_done)
         return stop(seen)(worker)
 
     counts = work(redis, seen, FILES, finish)
