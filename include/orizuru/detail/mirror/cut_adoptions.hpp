@@ -81,7 +81,7 @@ class CutAdoptions {
     // Chance does not end a connection that often just then.
     static constexpr int most = 3;
     // Redis collects 16 KiB before it counts.
-    static constexpr std::int64_t least_limit = 16 * 1024;
+    static constexpr std::int64_t least_limit = std::int64_t{16} * 1024;
 
     /// 1 s, twice as long each time, 64 s at most.
     [[nodiscard]] std::chrono::seconds pause() const noexcept {
