@@ -172,6 +172,7 @@ PROGRAMS = {
     "worker_handlers": integration("worker/worker_handlers"),
     "worker_kinds": integration("worker/worker_kinds"),
     "output_limit": integration("worker/output_limit"),
+    "short_of_memory": integration("core/short_of_memory"),
     "worker_large_messages": integration("worker/worker_large_messages"),
     "worker_limits": integration("worker/worker_limits"),
     "worker_link": integration("worker/worker_link"),
