@@ -541,12 +541,14 @@ TEST_CASE_FIXTURE(InboxFixture, "a message whose lease is lost has its effect, a
 
 TEST_CASE_FIXTURE(InboxFixture,
                   "a forked child is refused, and leaves its parent's sessions alone") {
-    CHECK(inbox.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
-    const auto sessions = [this] {
-        return text("SELECT string_agg(pid::text, ',' ORDER BY pid) FROM pg_stat_activity "
-                    "WHERE application_name = 'orizuru'");
+    const auto session_for = [this](const std::string& id) {
+        std::string pid;
+        CHECK(inbox.run(id, [&](pqxx::work& tx) {
+            pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
+        }) == InboxOutcome::ran);
+        return pid;
     };
-    const std::string before = sessions();
+    const std::string before = session_for("a");
     CHECK(status_of_child([this] {
               for (int i = 0; i < 3; ++i) { // an idle connection, and none
                   if (!is_logic_error([&] { run("b", [](pqxx::work&) {}); }) ||
@@ -557,8 +559,7 @@ TEST_CASE_FIXTURE(InboxFixture,
               std::destroy_at(&inbox);
               return as_expected;
           }) == as_expected);
-    CHECK(sessions() == before);
-    CHECK(inbox.run("b", [](pqxx::work&) {}) == InboxOutcome::ran);
+    CHECK(session_for("b") == before);
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "marks older than an age are forgotten, in steps, in this scope") {

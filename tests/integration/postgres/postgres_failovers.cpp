@@ -233,6 +233,20 @@ TEST_CASE_FIXTURE(LedgerFixture, "a function that makes its own transaction read
     CHECK(ledger.run(id, effect(id)) == LedgerOutcome::completed);
 }
 
+// As when the server can be written to again by the time that it is asked.
+TEST_CASE_FIXTURE(LedgerFixture, "a statement of the library's own that could only read is tried "
+                                 "again") {
+    Ledger<std::string> ledger(database, "q", options());
+    const std::string id = ledger.submit("x");
+    sql("CREATE SEQUENCE refusals; "
+        "CREATE FUNCTION refuse_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF nextval('refusals') = 1 THEN RAISE EXCEPTION 'fenced' USING ERRCODE = '25006'; END IF; "
+        "RETURN NEW; END $$; "
+        "CREATE TRIGGER refusing BEFORE UPDATE ON orizuru_ledger "
+        "FOR EACH ROW EXECUTE FUNCTION refuse_once()");
+    CHECK(ledger.run(id, effect(id)) == LedgerOutcome::completed);
+}
+
 TEST_CASE_FIXTURE(LedgerFixture, "a session that a function leaves in a failed transaction is not "
                                  "used again") {
     Ledger<std::string> ledger(database, "q", options());

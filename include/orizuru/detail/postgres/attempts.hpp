@@ -13,6 +13,7 @@
 
 #include <pqxx/pqxx>
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -22,15 +23,22 @@
 
 namespace orizuru::detail {
 
+/// Tells if a transaction has statements of the user's.
+enum class Statements : std::uint8_t { own, users };
+
 /// Classifies the exception that is being handled, which came from a transaction that is over; from
-/// the attempt to connect without a client. Asks a session that may be unusable.
-[[nodiscard]] inline Failure failure_in(const std::unique_ptr<Client>& client, int backend) {
+/// the attempt to connect without a client. Asks a session that may be unusable because of what the
+/// user did in it.
+[[nodiscard]] inline Failure failure_in(const std::unique_ptr<Client>& client, int backend,
+                                        Statements statements) {
     if (!client) {
         return failure_to_connect();
     }
     const Failure failure = failure_of_current(**client, backend);
     if (failure == Failure::unusable) {
-        return client->can_write() ? Failure::other : failure;
+        // By the time that it is asked, the server may be writable again.
+        const bool by_server = statements == Statements::own || client->said_read_only();
+        return by_server || !client->can_write() ? failure : Failure::other;
     }
     return failure == Failure::lost && client->last_words().tell_of_timeout() ? Failure::late
                                                                               : failure;
@@ -51,7 +59,7 @@ namespace orizuru::detail {
 /// they took too long. What `transact` throws for other reasons passes through, a conflict too when
 /// it was met 20 times.
 template <class Transact>
-auto attempt(Pool& pool, Transact transact) {
+auto attempt(Pool& pool, Transact transact, Statements statements = Statements::users) {
     constexpr int most_conflicts = 20;
     constexpr int most_losses = 20;
     constexpr int most_late = 2;  // the first time the process may have been frozen
@@ -67,7 +75,7 @@ auto attempt(Pool& pool, Transact transact) {
             pool.give_back(std::move(client));
             return result;
         } catch (const std::exception& error) {
-            const Failure failure = failure_in(client, backend);
+            const Failure failure = failure_in(client, backend, statements);
             if (failure == Failure::late) {
                 if (++late == most_late) {
                     throw pqxx::broken_connection(client->last_words().text);
@@ -100,7 +108,7 @@ auto attempt(Pool& pool, Transact transact) {
 template <class Transact>
 auto attempt_own(Pool& pool, Transact transact) {
     try {
-        return attempt(pool, std::move(transact));
+        return attempt(pool, std::move(transact), Statements::own);
     } catch (const pqxx::failure& error) {
         throw database_error(pool.database(), error);
     }

@@ -95,7 +95,7 @@ auto OutboxStepper::in_database(Use use) {
         m_pool.give_back(std::move(client));
         return result;
     } catch (const pqxx::failure& error) {
-        const Failure failure = failure_in(client, backend);
+        const Failure failure = failure_in(client, backend, Statements::own);
         if (failure == Failure::lost || failure == Failure::unusable) {
             m_pool.forget_idle();
         }
