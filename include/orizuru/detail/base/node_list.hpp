@@ -53,14 +53,6 @@ class NodeList {
         const std::lock_guard lock(m_mutex);
         return m_nodes;
     }
-    /// It is asked first from now on.
-    void prefer(const Node& node) {
-        const std::lock_guard lock(m_mutex);
-        const auto found = std::ranges::find(m_nodes, node);
-        if (found != m_nodes.end()) {
-            std::rotate(m_nodes.begin(), found, found + 1);
-        }
-    }
     /// The first is asked last from now on.
     void skip_first() {
         const std::lock_guard lock(m_mutex);

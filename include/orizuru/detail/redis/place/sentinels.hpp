@@ -46,9 +46,7 @@ class Sentinels : public Locator {
                 break; // the next attempt asks the others first
             }
             try {
-                Node master = ask_one(ask, sentinel, std::min(deadline, Clock::now() + m_share));
-                nodes().prefer(sentinel);
-                return master;
+                return ask_one(ask, sentinel, std::min(deadline, Clock::now() + m_share));
             } catch (const GivenUp&) {
                 throw;
             } catch (const ReplyError& error) {
