@@ -197,7 +197,7 @@ ORIZURU_INLINE std::uint64_t Inspector::clear(const std::string& queue, Place pl
     detail::ChunkSize chunk(detail::most_changed);
     for (std::int64_t unseen = size_of(keys, place); unseen > 0;) {
         const auto most = std::min(unseen, static_cast<std::int64_t>(chunk.next()));
-        // Of the dead, peek has the newest first.
+        // The dead come from peek newest first.
         const std::vector<PlacedMessage> found =
             place == Place::dead ? peek_dead(keys, -most, -1) : peek(queue, place, 0, most);
         if (found.empty()) {

@@ -48,7 +48,7 @@ class LineWriter {
   private:
     using Lock = std::unique_lock<std::mutex>;
 
-    // What poll() finds room for in a pipe, in one piece.
+    // A pipe that poll() calls writable has room for this, in one piece.
     static constexpr std::size_t most_at_once = PIPE_BUF;
 
     /// Another writer of the descriptor may take the room that was found: no thread waits for one

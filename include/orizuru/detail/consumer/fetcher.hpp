@@ -118,7 +118,7 @@ class Fetcher {
     static constexpr std::size_t most_bytes = 1 << 19; ///< a fetch's; another may be ahead
     static constexpr std::size_t large = 1 << 16;      ///< a message, on average
 
-    // How long to wait for memory to become free.
+    // Time to wait for memory to become free.
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 

@@ -54,13 +54,19 @@ class OwedReplies {
                        (member == nullptr || owed.member == member);
             }));
     }
-    /// Returns the member whose request is the only one of this purpose; null where there are more.
+    /// Returns the member whose request is the only one of this purpose; null if there is none, or
+    /// more.
     [[nodiscard]] LinkMember* only(Purpose purpose) const noexcept {
-        const auto of_purpose = [=](const Owed& owed) {
-            return owed.member != nullptr && owed.purpose == purpose;
-        };
-        const auto first = std::find_if(m_owed.begin(), m_owed.end(), of_purpose);
-        return count(purpose) == 1 ? first->member : nullptr;
+        LinkMember* found = nullptr;
+        for (const Owed& owed : m_owed) {
+            if (owed.member != nullptr && owed.purpose == purpose) {
+                if (found != nullptr) {
+                    return nullptr;
+                }
+                found = owed.member;
+            }
+        }
+        return found;
     }
 
     /// `send` sends the request; when it throws, nothing is owed.

@@ -99,7 +99,7 @@ class Waiter {
     // The user gets a refusal that recovery does not cure.
     static constexpr int most_failures = 4;
 
-    // How long to wait for a reply that may be on its way before asking Redis again.
+    // Time to wait for a reply that may be on its way before asking Redis again.
     static constexpr std::chrono::milliseconds transit{5};
 
     struct Attempt {

@@ -51,7 +51,7 @@ class Adoption {
                        next.header(0), fence.count(), lease.count(), m_target.header_prefix());
     }
 
-    /// Appends a command that asks for the size of what `send` asks for, and prolongs its lease.
+    /// Appends a command that measures the list and prolongs its lease; see measure_script().
     [[gnu::cold]] void send_measure(std::string& out, const Keys& keys,
                                     std::chrono::milliseconds lease) const {
         std::vector<std::string> names{keys.heartbeat(m_target.id), keys.processing(m_target.id)};

@@ -26,9 +26,9 @@ namespace orizuru::detail {
 /// Tells if a transaction has statements of the user's.
 enum class Statements : std::uint8_t { own, users };
 
-/// Classifies the exception that is being handled, which came from a transaction that is over; from
-/// the attempt to connect without a client. Asks a session that may be unusable because of what the
-/// user did in it.
+/// Classifies the exception that is being handled. It came from a transaction that is over, or from
+/// the attempt to connect, without a client. If a user's statement may have made the session
+/// unusable, asks the server whether it can be written to.
 [[nodiscard]] inline Failure failure_in(const std::unique_ptr<Client>& client, int backend,
                                         Statements statements) {
     if (!client) {

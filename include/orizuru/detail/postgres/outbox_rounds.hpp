@@ -57,7 +57,7 @@ class OutboxRounds {
         TimePoint resume = TimePoint::max(); ///< a pause ends
     };
 
-    // How soon another relay goes on with what one was at that died.
+    // Time until another relay goes on with the work of one that died.
     static constexpr std::chrono::milliseconds others_take{1000};
 
     static OutboxRelayOptions checked(OutboxRelayOptions options);

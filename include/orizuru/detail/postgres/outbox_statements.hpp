@@ -8,7 +8,7 @@
 
 namespace orizuru::detail {
 
-// What each transaction of a relay begins with.
+// Begins each transaction of a relay.
 //
 // What is read behind the lock must have a snapshot of its own, whatever the database's default
 // isolation is: else it shows what those who had the lock before have sent and deleted.

@@ -83,7 +83,7 @@ class KeptStream {
     void borrow(MadeStream line, MadeStream& left) noexcept {
         if (line.stream) {
             m_now.stream = std::move(line.stream);
-            // What the connection itself has seen last counts, too: its queue may have moved.
+            // The connection's own last view counts, too: its queue may have moved.
             m_now.made_at = std::max(m_now.made_at, line.made_at);
         }
         m_left = &left;

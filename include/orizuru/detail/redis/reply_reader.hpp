@@ -63,7 +63,7 @@ class ReplyReader {
     // Far above any error that a script makes up; in pieces of 64 KiB it is soon read.
     static constexpr std::size_t longest_line = std::size_t{16} << 20;
 
-    // How much of its buffer hiredis keeps; a batch of small messages fits in.
+    // Bytes of its buffer that hiredis keeps; a batch of small messages fits in.
     static constexpr std::size_t largest_kept_buffer = std::size_t{256} << 10;
 
     // The limit of hiredis 0.14.

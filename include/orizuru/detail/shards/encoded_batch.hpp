@@ -46,7 +46,7 @@ class EncodedBatch {
     }
 
   private:
-    // What PushChunk writes around a payload: "$536870912\r\n" and "\r\n".
+    // Bytes that PushChunk writes around a payload: "$536870912\r\n" and "\r\n".
     static constexpr std::size_t most_framing = 14;
 
     std::string m_bytes;

@@ -49,7 +49,7 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     std::atomic<bool> closed{true};              ///< `close` has nothing left to do
     std::chrono::milliseconds command_timeout{}; ///< the endpoint's
 
-    // How long after its deadline a shutdown ends, whatever Redis does: without, and with, a
+    // Time after its deadline at which a shutdown ends, whatever Redis does: without, and with, a
     // handler or a middleware that still runs.
     static constexpr std::chrono::milliseconds idle_patience{1000};
     static constexpr std::chrono::milliseconds busy_patience{5000};

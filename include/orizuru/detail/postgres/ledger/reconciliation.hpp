@@ -45,9 +45,9 @@ class LedgerReconciliation {
     void run(const std::stop_token& token);
 
   private:
-    // How often it asks whether the others have died that commits rely on.
+    // Time between two questions whether those have died whom commits rely on.
     static constexpr std::chrono::milliseconds others_take{1000};
-    // How soon it looks again when commits under way took too long to wait for: none wakes it.
+    // Time to the next look when commits under way took too long to wait for: none wakes it.
     static constexpr std::chrono::milliseconds next_look{500};
 
     static LedgerReconcilerOptions checked(LedgerReconcilerOptions options) {

@@ -91,7 +91,7 @@ class LedgerWork {
         return step;
     }
 
-    // How long a step may leave PostgreSQL without a word, at least; else for two commands' time.
+    // Least time for which a step may leave PostgreSQL without a word; else for two commands' time.
     static constexpr std::chrono::milliseconds least_idle{30'000};
 
     std::function<void(const LedgerEvent&)> m_on_event;

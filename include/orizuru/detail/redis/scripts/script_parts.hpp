@@ -112,7 +112,7 @@ local function dead_entry(payload, reason)
 end
 )lua";
 
-// What runs a settlement's body and removes the message in the same step.
+// Runs a settlement's body and removes the message in the same step.
 //
 // KEYS[1] processing; KEYS[2..] the body's; then recoveries, if the message is no suspect any more.
 // ARGV[1] header expected, [2] next header, [3] least length, [4] index of the message, and behind

@@ -114,7 +114,7 @@ class QueueReport {
     }
 
   private:
-    // Of two steps one may fail.
+    // One report may fail between two that arrive.
     static constexpr std::chrono::milliseconds expiry{15'000};
     static constexpr std::chrono::days days_kept{90};
 

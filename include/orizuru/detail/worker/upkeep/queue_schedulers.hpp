@@ -55,7 +55,7 @@ class QueueSchedulers {
     void leave() noexcept { m_wakes.reset(); }
 
   private:
-    // How often, in place of SchedulerOptions::poll, while it cannot wait for changes.
+    // Replaces SchedulerOptions::poll while it cannot wait for changes.
     static constexpr std::chrono::milliseconds blind_poll{1000};
 
     struct Queue {
