@@ -63,7 +63,7 @@ void work(const std::string& uri) {
         job.kind = "sweep";
         return job;
     };
-    orizuru::Worker worker(uri, {.concurrency = 4, .handle_middleware = {orizuru::log_jobs(say)}});
+    orizuru::Worker worker(uri, {.concurrency = 4, .observers = {orizuru::log_jobs(say)}});
     worker.serve("images", {.retry = {.backoff = orizuru::backoff::fixed(50ms)}})
         .handle<std::string>("images", "resize", resize)
         .handle<std::string>("images", "enhance", enhance, {.time_limit = 100ms})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/worker/polling_sequence.hpp>
+#include <orizuru/detail/worker/polling/polling_sequence.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,13 +3,14 @@
 #pragma once
 
 // Carries a trace from the push of a job to its handler, as W3C Trace Context has it
-// (https://www.w3.org/TR/trace-context/): in two attributes of the job, by two middlewares. Spans
-// are your tracer's.
+// (https://www.w3.org/TR/trace-context/): in two attributes of the job, by a middleware where it is
+// pushed and a middleware or an observer where it is handled. Spans are your tracer's.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/job_observer.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <functional>
@@ -47,6 +48,12 @@ template <class T>
 [[nodiscard]] HandleMiddleware handle_trace(
     std::function<void(JobRun& job, const TraceContext& trace, const std::function<void()>& next)>
         around);
+/// Calls `begin` with the same as each run begins, and what it returns when the run has ended: for
+/// a span that no stack frame holds, so that it also serves jobs in flight (JobDone). For
+/// WorkerOptions::observers.
+[[nodiscard]] JobObserver observe_trace(
+    std::function<std::function<void(const JobEnd&)>(JobRun& job, const TraceContext& trace)>
+        begin);
 
 namespace detail {
 

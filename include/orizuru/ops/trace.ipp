@@ -25,6 +25,16 @@ inline constexpr std::string_view tracestate_name = "tracestate";
     return found != attributes.end() && valid(found->second) ? found->second : std::string();
 }
 
+/// The trace that a job has; empty where what it has is none.
+[[nodiscard]] ORIZURU_INLINE TraceContext trace_of(const JobAttributes& attributes) {
+    TraceContext trace;
+    trace.traceparent = valid_attribute(attributes, traceparent_name, &is_traceparent);
+    if (!trace.traceparent.empty()) {
+        trace.tracestate = valid_attribute(attributes, tracestate_name, &is_tracestate);
+    }
+    return trace;
+}
+
 ORIZURU_INLINE void refuse_empty_trace_function() {
     throw std::invalid_argument("a trace needs a function that has it or takes it");
 }
@@ -75,14 +85,18 @@ ORIZURU_INLINE HandleMiddleware handle_trace(
         detail::refuse_empty_trace_function();
     }
     return [around = std::move(around)](JobRun& job, const std::function<void()>& next) {
-        TraceContext trace;
-        trace.traceparent =
-            detail::valid_attribute(job.attributes(), detail::traceparent_name, &is_traceparent);
-        if (!trace.traceparent.empty()) {
-            trace.tracestate =
-                detail::valid_attribute(job.attributes(), detail::tracestate_name, &is_tracestate);
-        }
-        around(job, trace, next);
+        around(job, detail::trace_of(job.attributes()), next);
+    };
+}
+
+ORIZURU_INLINE JobObserver observe_trace(
+    std::function<std::function<void(const JobEnd&)>(JobRun& job, const TraceContext& trace)>
+        begin) {
+    if (!begin) {
+        detail::refuse_empty_trace_function();
+    }
+    return [begin = std::move(begin)](JobRun& job) {
+        return begin(job, detail::trace_of(job.attributes()));
     };
 }
 

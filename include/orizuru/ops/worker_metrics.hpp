@@ -16,6 +16,7 @@ namespace orizuru {
 /// The metrics of job_metrics.hpp for each of the worker's queues since it was made, and
 ///
 ///   orizuru_worker_threads{state}  how many of its threads are busy, and idle
+///   orizuru_worker_jobs_in_flight  how many jobs end later, by JobDone
 ///
 /// Any thread, once all handlers are registered.
 [[nodiscard]] std::string prometheus(const Worker& worker);

@@ -17,11 +17,11 @@ namespace orizuru {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle_shards(const std::string& queue, F handler, const QueueOptions& options) {
     detail::check_handler(handler, queue);
+    detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
     // One handler for all.
-    const auto shared =
-        std::make_shared<std::function<void(JobRun&)>>(detail::job_call<T>(std::move(handler)));
-    add_shards(shards(m_endpoint, queue), options, &detail::make_job_task<T>,
-               [shared](JobRun& job) { (*shared)(job); });
+    handling.call = [shared = std::make_shared<detail::JobCall>(std::move(handling.call))](
+                        JobRun& job, JobDone done) { (*shared)(job, std::move(done)); };
+    add_shards(shards(m_endpoint, queue), options, handling);
     return *this;
 }
 

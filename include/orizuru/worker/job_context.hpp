@@ -14,6 +14,7 @@
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/message_guard.hpp>
+#include <orizuru/worker/job_done.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -75,6 +76,7 @@ class FetchingQueue;
 class HandlerCall;
 class JobLog;
 class JobSettling;
+class ObservedRuns;
 
 } // namespace detail
 
@@ -186,6 +188,7 @@ class JobRun {
     friend class detail::HandlerCall;
     friend class detail::JobLog;
     friend class detail::JobSettling;
+    friend class detail::ObservedRuns;
     template <class T>
     friend class JobContext;
 
@@ -302,12 +305,24 @@ concept HandlerOf =
 
 } // namespace detail
 
-/// A handler for jobs of T, which has a Codec: copyable, returns void, and callable with one of
-/// these lists of arguments. The worker calls it with the first one that it accepts.
+/// A handler that ends the job by its return: callable with one of these lists of arguments. The
+/// worker calls it with the first one that it accepts.
+template <class F, class T>
+concept BlockingJobHandler = detail::HandlerOf < F,
+        const T&, JobContext<T>
+& > || detail::HandlerOf<F, const Job<T>&, JobContext<T>&> || detail::HandlerOf<F, const T&> ||
+    detail::HandlerOf<F, JobContext<T>&> || detail::HandlerOf<F, const Job<T>&>;
+/// A handler that ends the job later (JobDone).
+template <class F, class T>
+concept AsyncJobHandler =
+    !BlockingJobHandler<F, T> &&
+    (detail::HandlerOf<F, const T&, JobContext<T>&, JobDone> ||
+     detail::HandlerOf<F, const Job<T>&, JobContext<T>&, JobDone> ||
+     detail::HandlerOf<F, const T&, JobDone> || detail::HandlerOf<F, JobContext<T>&, JobDone> ||
+     detail::HandlerOf<F, const Job<T>&, JobDone>);
+/// A handler for jobs of T, which has a Codec: copyable, returns void.
 template <class F, class T>
 concept JobHandler = MessageDecodable<Job<T>> && std::copy_constructible<F> &&
-    (detail::HandlerOf<F, const T&, JobContext<T>&> ||
-     detail::HandlerOf<F, const Job<T>&, JobContext<T>&> || detail::HandlerOf<F, const T&> ||
-     detail::HandlerOf<F, JobContext<T>&> || detail::HandlerOf<F, const Job<T>&>);
+    (BlockingJobHandler<F, T> || AsyncJobHandler<F, T>);
 
 } // namespace orizuru

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A handle middleware that writes a line for each run of a job.
+// An observer that writes a line for each run of a job.
 
 #include <orizuru/detail/base/line_writer.hpp>
-#include <orizuru/worker/worker_options.hpp>
+#include <orizuru/worker/job_observer.hpp>
 
 #include <functional>
 #include <string_view>
@@ -16,29 +16,22 @@ namespace orizuru {
 /// when stderr has no room at once, and says so later, as write_to_stderr does.
 inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_line(line); }
 
-/// Returns a middleware that writes a line when a run has ended; make it the first of
-/// WorkerOptions::handle_middleware:
+/// Returns an observer that writes a line when a run has ended, for WorkerOptions::observers:
 ///
 ///     done queue=orders job=5f0c attempt=1 waited=12ms ran=340ms attr.trace=7b0c
 ///     failed queue=orders job=5f0c kind=charge attempt=2 waited=9ms ran=3ms why="no such user"
 ///
-/// with one of these words before the rest:
-///
-///     done      the handler has returned
-///     failed    for the reason in `why`
-///     settled   the handler has settled the job itself
-///     buried    so it has, for the reason in `why`
-///     requeued  the worker shuts down, and the run does not count
+/// with one of the outcomes of JobEnd before the rest.
 ///
 /// `waited` counts from when this try was enqueued, by Redis' clock, and has its delay in it; `ran`
 /// counts from since(). Values with a space or a quote are in quotes, and control characters
 /// escaped, so that a line is a line. on_event hears of Redis' answer to the settlement, and of
-/// jobs that reach no handler. Of a batch it sees the first job.
+/// jobs that reach no handler.
 ///
 /// `write` is called on any thread, on one at a time for all copies; its exceptions are swallowed.
 /// No job is settled before it returns.
 /// Throws std::invalid_argument when it is empty.
-[[nodiscard]] HandleMiddleware
+[[nodiscard]] JobObserver
 log_jobs(std::function<void(std::string_view)> write = write_line_to_stderr);
 
 } // namespace orizuru

@@ -5,17 +5,13 @@
 // Defines the functions of job_log.hpp.
 
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/jobs/job_time.hpp>
-#include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -27,79 +23,22 @@ class JobLog {
   public:
     explicit JobLog(std::function<void(std::string_view)> write) : m_write(std::move(write)) {}
 
-    void run(JobRun& job, const std::function<void()>& next) {
-        const JobTime begun = job.m_host->now();
-        try {
-            next();
-        } catch (...) {
-            log(job, begun, std::current_exception());
-            throw;
-        }
-        log(job, begun, nullptr);
+    /// The run begins; returns what is called at its end, while `job` lives.
+    [[nodiscard]] static std::function<void(const JobEnd&)> begin(std::shared_ptr<JobLog> log,
+                                                                  const JobRun& job) {
+        return [log = std::move(log), &job, begun = job.m_host->now()](const JobEnd& end) {
+            const std::string text = line(job, begun, end);
+            const std::lock_guard lock(log->m_mutex);
+            log->m_write(text);
+        };
     }
 
   private:
-    struct End {
-        std::string_view how;
-        std::optional<std::string> why = {};
-    };
-
-    // For the thread that handles the job.
-    void log(const JobRun& job, JobTime begun, const std::exception_ptr& error) noexcept;
-    [[nodiscard]] static End end_of(const JobRun& job, const std::exception_ptr& error);
-    [[nodiscard]] static std::optional<std::string>
-    failure_of_run(const JobRun& job, const std::optional<ThrownFailure>& thrown);
-    [[nodiscard]] static std::string line(const JobRun& job, JobTime begun, const End& end);
+    [[nodiscard]] static std::string line(const JobRun& job, JobTime begun, const JobEnd& end);
 
     std::mutex m_mutex;
     const std::function<void(std::string_view)> m_write; ///< under the lock
 };
-
-ORIZURU_INLINE void JobLog::log(const JobRun& job, JobTime begun,
-                                const std::exception_ptr& error) noexcept {
-    try {
-        const std::string text = line(job, begun, end_of(job, error));
-        const std::lock_guard lock(m_mutex);
-        m_write(text);
-    } catch (...) { // NOLINT(bugprone-empty-catch)
-        // A job that is done would run again for want of a line.
-    }
-}
-
-/// As JobSettling will see it.
-ORIZURU_INLINE JobLog::End JobLog::end_of(const JobRun& job, const std::exception_ptr& error) {
-    using SettledBy = JobRun::SettledBy;
-    const auto thrown = error ? std::optional(failure_of(error)) : std::nullopt;
-    const auto lock = job.lock_guard();
-    const SettledBy by = job.settled_by();
-    const bool interrupted = thrown && !job.failure() && HandlerCall::interrupted(job, *thrown);
-    if (by == SettledBy::requeuing || (by == SettledBy::nobody && interrupted)) {
-        return {.how = "requeued"};
-    }
-    if (auto why = failure_of_run(job, thrown)) {
-        return {.how = "failed", .why = std::move(why)};
-    }
-    if (by == SettledBy::handler) {
-        const std::string* const burial = job.m_core->buried();
-        return burial != nullptr ? End{.how = "buried", .why = *burial} : End{.how = "settled"};
-    }
-    if (job.m_stage == JobRun::Stage::before) {
-        return {.how = "failed", .why = "a middleware has not called next"};
-    }
-    return {.how = "done"};
-}
-
-ORIZURU_INLINE std::optional<std::string>
-JobLog::failure_of_run(const JobRun& job, const std::optional<ThrownFailure>& thrown) {
-    std::optional<std::string> why = job.failure();
-    if (!why && thrown) {
-        why = thrown->reason;
-    }
-    if (job.m_stage == JobRun::Stage::out_of_time) {
-        why = "the time limit is over" + (why ? ": " + *why : "");
-    }
-    return why;
-}
 
 /// Appends what a line may have in it, in quotes where it needs them.
 inline void append_log_text(std::string& line, std::string_view text) {
@@ -126,9 +65,9 @@ inline void append_log_text(std::string& line, std::string_view text) {
     line += '"';
 }
 
-ORIZURU_INLINE std::string JobLog::line(const JobRun& job, JobTime begun, const End& end) {
+ORIZURU_INLINE std::string JobLog::line(const JobRun& job, JobTime begun, const JobEnd& end) {
     using std::chrono::milliseconds;
-    std::string line(end.how);
+    std::string line(to_string(end.outcome));
     const auto add = [&line](std::string_view name, std::string_view value) {
         line.append(" ").append(name) += '=';
         append_log_text(line, value);
@@ -145,8 +84,8 @@ ORIZURU_INLINE std::string JobLog::line(const JobRun& job, JobTime begun, const 
     add("attempt", std::to_string(job.attempt()));
     add("waited", time(begun - job.enqueued_at()));
     add("ran", time(std::chrono::steady_clock::now() - job.since()));
-    if (end.why) {
-        add("why", *end.why);
+    if (end.outcome == JobEnd::Outcome::failed || end.outcome == JobEnd::Outcome::buried) {
+        add("why", end.why);
     }
     for (const auto& [name, value] : job.attributes()) {
         line += " attr.";
@@ -159,12 +98,13 @@ ORIZURU_INLINE std::string JobLog::line(const JobRun& job, JobTime begun, const 
 
 } // namespace detail
 
-ORIZURU_INLINE HandleMiddleware log_jobs(std::function<void(std::string_view)> write) {
+ORIZURU_INLINE JobObserver log_jobs(std::function<void(std::string_view)> write) {
     if (!write) {
         throw std::invalid_argument("a log of jobs needs a function that writes its lines");
     }
-    return [log = std::make_shared<detail::JobLog>(std::move(write))](
-               JobRun& job, const std::function<void()>& next) { log->run(job, next); };
+    return [log = std::make_shared<detail::JobLog>(std::move(write))](JobRun& job) {
+        return detail::JobLog::begin(log, job);
+    };
 }
 
 } // namespace orizuru

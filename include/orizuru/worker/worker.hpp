@@ -77,6 +77,10 @@ class Worker {
     /// When Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
     /// nothing more is fetched from the queue until it is accepted.
     ///
+    /// A handler that takes a JobDone behind its other arguments may return before its job has
+    /// ended: the job is in flight then, without a thread, until JobDone is called (job_done.hpp).
+    /// Of those as many are in flight at once as QueueOptions::concurrency says.
+    ///
     /// The handler must return or throw. pthread_exit, or the cancellation of its thread, ends the
     /// process by SIGABRT, because the C library forbids catching either; the jobs that the process
     /// held are redelivered after the lease. If your handler's thread may be cancelled, disable
@@ -87,8 +91,9 @@ class Worker {
     /// its parent goes on. The same holds for middleware, on_event and on_beat. In the child this
     /// library's objects that its parent made throw std::logic_error.
     ///
-    /// Throws std::invalid_argument for an impossible queue name or option, an empty handler, and
-    /// a queue that has a handler already; std::logic_error when the worker runs.
+    /// Throws std::invalid_argument for an impossible queue name or option, an empty handler, a
+    /// queue that has a handler already, and a JobDone where HandleMiddlewareScope forbids it;
+    /// std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
     // For what is no handler of T. By value, so that F is here what it is above.
@@ -202,13 +207,13 @@ class Worker {
 
     [[nodiscard]] [[gnu::cold]] Keys checked(std::string queue) const;
     [[nodiscard]] [[gnu::cold]] detail::SingleJobQueue& queue_of(Keys keys);
-    [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
-                           std::function<void(JobRun&)> handler);
+    [[gnu::cold]] void check_middleware(const detail::JobHandling& handling,
+                                        const std::string& queue) const;
+    [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobHandling handling);
     [[gnu::cold]] void add_shards(const std::vector<std::string>& shards,
-                                  const QueueOptions& options, detail::JobTaskMaker make,
-                                  const std::function<void(JobRun&)>& handler);
+                                  const QueueOptions& options, const detail::JobHandling& handling);
     [[gnu::cold]] void add_kind(std::string queue, std::string kind, KindOptions options,
-                                detail::JobTaskMaker make, std::function<void(JobRun&)> handler);
+                                detail::JobHandling handling);
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
                                  detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
@@ -230,18 +235,15 @@ class Worker {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     detail::check_handler(handler, queue);
-    const detail::JobTaskMaker make = &detail::make_job_task<T>;
-    std::function<void(JobRun&)> call = detail::job_call<T>(std::move(handler));
-    add(std::move(queue), std::move(options), make, std::move(call));
+    add(std::move(queue), std::move(options), detail::handling_by<T>(std::move(handler)));
     return *this;
 }
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, std::string kind, F handler, KindOptions options) {
     detail::check_handler(handler, queue);
-    const detail::JobTaskMaker make = &detail::make_job_task<T>;
-    std::function<void(JobRun&)> call = detail::job_call<T>(std::move(handler));
-    add_kind(std::move(queue), std::move(kind), std::move(options), make, std::move(call));
+    add_kind(std::move(queue), std::move(kind), std::move(options),
+             detail::handling_by<T>(std::move(handler)));
     return *this;
 }
 

@@ -162,7 +162,10 @@ ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShu
         }
     }
     m_core->pool.leave();
-    return static_cast<int>(running().size()) + (m_core->closed ? 0 : 1);
+    m_core->settlers.leave();
+    const auto on_threads = std::ranges::count_if(
+        running(), [](const RunningJob& job) { return job.thread.has_value(); });
+    return static_cast<int>(on_threads) + (m_core->closed ? 0 : 1);
 }
 
 ORIZURU_INLINE void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {
@@ -213,15 +216,28 @@ ORIZURU_INLINE void Worker::quiet() noexcept {
 
 ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->running(); }
 
-ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
-                                std::function<void(JobRun&)> handler) {
+ORIZURU_INLINE void Worker::check_middleware(const detail::JobHandling& handling,
+                                             const std::string& queue) const {
+    const WorkerOptions& options = m_core->shared->options;
+    if (handling.end == detail::JobHandling::End::later && !options.handle_middleware.empty() &&
+        options.handle_middleware_scope == HandleMiddlewareScope::all_handlers) {
+        throw std::invalid_argument(
+            "queue '" + queue +
+            "': no HandleMiddleware can run around a handler with a JobDone; use "
+            "WorkerOptions::observers, or HandleMiddlewareScope::blocking_handlers if it need not");
+    }
+}
+
+ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options,
+                                detail::JobHandling handling) {
+    check_middleware(handling, queue);
     serve(queue, std::move(options));
-    queue_of(Keys(std::move(queue))).add("", {make, {std::move(handler), {}}});
+    queue_of(Keys(std::move(queue))).add("", std::move(handling), {});
 }
 
 ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
-                                       const QueueOptions& options, detail::JobTaskMaker make,
-                                       const std::function<void(JobRun&)>& handler) {
+                                       const QueueOptions& options,
+                                       const detail::JobHandling& handling) {
     const detail::FetchingQueues& queues = m_core->queues;
     for (const auto& queue : queues) {
         if (std::ranges::find(shards, queue->queue()) != shards.end()) {
@@ -230,14 +246,13 @@ ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
     }
     const auto before = std::ssize(queues);
     for (const std::string& shard : shards) {
-        add(shard, options, make, handler);
+        add(shard, options, handling);
     }
     m_core->shared->sharded.push_back({before, std::ssize(queues) - before});
 }
 
 ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOptions options,
-                                     detail::JobTaskMaker make,
-                                     std::function<void(JobRun&)> handler) {
+                                     detail::JobHandling handling) {
     Keys keys = checked(std::move(queue));
     const std::string whose = "queue '" + keys.source() + "', kind '" + kind + "'";
     if (kind.empty()) {
@@ -245,8 +260,8 @@ ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOp
     }
     detail::check_kind(kind);
     detail::check(options, whose);
-    if (!queue_of(std::move(keys))
-             .add(std::move(kind), {make, {std::move(handler), std::move(options)}})) {
+    check_middleware(handling, keys.source());
+    if (!queue_of(std::move(keys)).add(std::move(kind), std::move(handling), std::move(options))) {
         throw std::invalid_argument(whose + " is handled already");
     }
 }

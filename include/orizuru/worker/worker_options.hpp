@@ -9,6 +9,7 @@
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/scheduler_options.hpp>
 #include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/job_observer.hpp>
 #include <orizuru/worker/worker_event.hpp>
 
 #include <chrono>
@@ -47,7 +48,16 @@ enum class SignalHandling {
 /// The job fails when the middleware throws, as when the handler does, and when it returns without
 /// having called `next()`. To skip the handler, settle the job through its guard: if you know its
 /// type, `dynamic_cast<JobContext<T>&>(job)` has it.
+///
+/// A handler that takes a JobDone has mostly not ended when it returns: middleware does not run
+/// around it. See HandleMiddlewareScope; a JobObserver hears of every run.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
+
+/// The handlers that HandleMiddleware is meant for.
+enum class HandleMiddlewareScope {
+    all_handlers,     ///< where there is some, Worker::handle refuses a handler with a JobDone
+    blocking_handlers ///< it does not run around a handler with a JobDone
+};
 
 /// Runs around each fetch from a queue, the first one outermost; on any thread, on one at a time.
 ///
@@ -139,6 +149,8 @@ struct WorkerOptions {
     /// collector runs elsewhere.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
     std::vector<HandleMiddleware> handle_middleware = {};
+    HandleMiddlewareScope handle_middleware_scope = HandleMiddlewareScope::all_handlers;
+    std::vector<JobObserver> observers = {};
     std::vector<FetchMiddleware> fetch_middleware = {};
     /// The default never blocks. One that does holds up the worker's threads: see WorkerEvent.
     std::function<void(const WorkerEvent&)> on_event = write_to_stderr;

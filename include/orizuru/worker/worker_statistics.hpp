@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace orizuru {
@@ -50,9 +51,9 @@ struct QueueStatistics {
     Durations waits = {};
 };
 
-/// A job that one of the worker's threads runs.
+/// A job that one of the worker's threads runs, or that is in flight (JobDone).
 struct RunningJob {
-    std::size_t thread = 0; ///< from 0
+    std::optional<std::size_t> thread; ///< from 0; empty: it is in flight
     std::string queue;
     std::string job_id;
     int attempt = 0;
@@ -64,9 +65,10 @@ struct RunningJob {
 [[nodiscard]] inline std::string to_string(const RunningJob& job) {
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - job.since);
-    return "thread " + std::to_string(job.thread) + ": job " + job.job_id + " of '" + job.queue +
-           "', attempt " + std::to_string(job.attempt) + ", for " + std::to_string(time.count()) +
-           " ms, " + std::to_string(static_cast<int>(100 * job.progress)) + " % done";
+    return (job.thread ? "thread " + std::to_string(*job.thread) : std::string("in flight")) +
+           ": job " + job.job_id + " of '" + job.queue + "', attempt " +
+           std::to_string(job.attempt) + ", for " + std::to_string(time.count()) + " ms, " +
+           std::to_string(static_cast<int>(100 * job.progress)) + " % done";
 }
 
 } // namespace orizuru

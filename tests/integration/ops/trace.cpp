@@ -28,6 +28,7 @@ using orizuru::is_tracestate;
 using orizuru::JobContext;
 using orizuru::JobProducer;
 using orizuru::JobRun;
+using orizuru::observe_trace;
 using orizuru::push_trace;
 using orizuru::Raw;
 using orizuru::TraceContext;
@@ -48,6 +49,17 @@ struct Fixture : WorkerFixture {
                 seen.add(trace.traceparent + "|" + trace.tracestate);
                 next();
             })};
+        return chosen;
+    }
+    /// Does the same by an observer, with how each run ended behind it.
+    WorkerOptions observing() const {
+        WorkerOptions chosen = options();
+        chosen.observers = {observe_trace([seen = seen](JobRun&, const TraceContext& trace) {
+            return [seen, trace](const orizuru::JobEnd& end) {
+                seen.add(trace.traceparent + "|" + trace.tracestate + "|" +
+                         std::string(to_string(end.outcome)));
+            };
+        })};
         return chosen;
     }
     bool has_seen(const Texts& contexts) const {
@@ -79,6 +91,7 @@ TEST_CASE("a traceparent is of version 00, in lower case, and names a trace and 
     CHECK_FALSE(is_tracestate("a=\xc3\xa4"));
     CHECK_THROWS_AS(static_cast<void>(push_trace<Raw>(nullptr)), std::invalid_argument);
     CHECK_THROWS_AS(static_cast<void>(handle_trace(nullptr)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(observe_trace(nullptr)), std::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job has the trace of its push, in each of its tries") {
@@ -120,6 +133,16 @@ TEST_CASE_FIXTURE(Fixture, "attributes that are no trace are none, and the job r
     const Running running(worker);
     CHECK(has_handled({"a", "a", "a"}));
     CHECK(has_seen({"|", "|", parent + "|"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "an observer has the trace of a job in flight, until it ends") {
+    JobProducer<Raw>(uri, "q").push(
+        {"a"}, {.attributes = {{"traceparent", parent}, {"tracestate", "rojo=1"}}});
+    JobProducer<Raw>(uri, "q").push({"b"}, {.attributes = {{"traceparent", "none"}}});
+    Worker worker(uri, observing());
+    worker.handle<Raw>("q", [](const Raw&, orizuru::JobDone done) { done(); });
+    const Running running(worker);
+    CHECK(has_seen({parent + "|rojo=1|done", "||done"}));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a push with what is no trace sends nothing") {

@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(Fixture,
     JobProducer<Raw>(uri, "q").push({"a"});
     orizuru::test::Record<std::string> lines;
     WorkerOptions chosen = options();
-    chosen.handle_middleware = {
+    chosen.observers = {
         orizuru::log_jobs([lines](std::string_view line) { lines.add(std::string(line)); })};
     Worker worker(uri, chosen);
     worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("busy"); },

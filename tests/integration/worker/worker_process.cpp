@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(Process, "a worker whose stderr nobody reads handles its jobs 
         WorkerOptions chosen = options(4);
         chosen.signals = orizuru::SignalHandling::worker;
         chosen.on_event = WorkerOptions().on_event;
-        chosen.handle_middleware = {orizuru::log_jobs()};
+        chosen.observers = {orizuru::log_jobs()};
         Worker worker(uri, chosen);
         worker.handle<Raw>(
             "q", [](const Raw&) { throw std::runtime_error("busy"); }, much_later());

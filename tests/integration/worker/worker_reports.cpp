@@ -62,6 +62,7 @@ class Counting final : public ServedQueue {
 
     void mark_suspects() noexcept override {}
     [[nodiscard]] TimePoint take_time() noexcept override { return {}; }
+    [[nodiscard]] std::shared_ptr<orizuru::detail::ConsumerCore> consumer() override { return {}; }
     [[nodiscard]] std::string consumer_id() override { return id; }
 
     void succeed(int times) {

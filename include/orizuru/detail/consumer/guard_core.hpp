@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
@@ -49,8 +50,24 @@ class GuardCore {
         m_delivery = std::move(delivery);
     }
 
+    /// A message that nobody settles any more.
+    struct GivenUp {
+        Session* session = nullptr; ///< which it keeps alive
+        DeliveryPtr message;
+    };
+    /// Lets go of an unsettled message; the guard is settled then.
+    [[nodiscard]] GivenUp give_up() noexcept {
+        return {std::exchange(m_session, nullptr), m_delivery};
+    }
+    /// Puts such messages back: at the end of their consumer one step requeues all of them, in the
+    /// order of the queue.
+    [[gnu::cold]] static void put_back(Fifo<GivenUp> messages) noexcept;
+    [[gnu::cold]] static void put_back(const GivenUp& message) noexcept;
+
     [[nodiscard]] std::string_view payload() const;
     bool ack();
+    /// Accepts an ack, which the consumer's flush() sends with others: a suspect's is sent now.
+    bool ack_later();
     bool reject();
     bool release();
     bool push(std::string_view queue);

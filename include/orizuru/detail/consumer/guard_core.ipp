@@ -8,6 +8,7 @@
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/error.hpp>
 
+#include <new>
 #include <stdexcept>
 
 namespace orizuru::detail {
@@ -42,6 +43,15 @@ ORIZURU_INLINE bool GuardCore::ack() {
         return move_to(ack_body(), {keys().recoveries()}, {}, "acking");
     }
     return settle_by(nullptr, "acking");
+}
+
+ORIZURU_INLINE bool GuardCore::ack_later() {
+    if (suspected() || session().options().ack == AckMode::deferred) {
+        return ack();
+    }
+    session().refuse_fork();
+    // It may be gone behind this.
+    return std::exchange(m_session, nullptr)->ack_later(m_delivery);
 }
 
 ORIZURU_INLINE bool GuardCore::reject() {
@@ -112,6 +122,29 @@ ORIZURU_INLINE bool GuardCore::settle_by(std::unique_ptr<Move> move, std::string
         m_session = nullptr;
         throw;
     }
+}
+
+ORIZURU_INLINE void GuardCore::put_back(Fifo<GivenUp> messages) noexcept {
+    while (!messages.empty()) {
+        Session* const session = messages.front().session;
+        const auto is_its = [=](const GivenUp& given) { return given.session == session; };
+        try {
+            Fifo<DeliveryPtr> all;
+            for (const GivenUp& given : messages) {
+                if (is_its(given)) {
+                    all.push_back(given.message);
+                }
+            }
+            messages.erase_if(is_its);
+            session->put_back(all);
+        } catch (const std::bad_alloc&) {
+            put_back(messages.pop_front());
+        }
+    }
+}
+
+ORIZURU_INLINE void GuardCore::put_back(const GivenUp& given) noexcept {
+    given.session->put_back(given.message);
 }
 
 ORIZURU_INLINE void GuardCore::abandon() noexcept {

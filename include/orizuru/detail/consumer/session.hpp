@@ -59,11 +59,19 @@ class Session {
         return m_lane.locked(
             [&](Lock& lock) { return settle(lock, message, std::move(move), what); });
     }
+    /// Accepts an ack of a held message, which goes out with the next flush or fetch, or after a
+    /// third of the lease. Returns false if the lease was lost.
+    bool ack_later(const DeliveryPtr& message) {
+        return m_lane.locked([&](Lock&) { return accept_ack(message); });
+    }
     /// Rejects a message that its guard left unsettled; waits at most command_timeout.
     [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
     /// Puts the message back: `next` returns it again behind those it has already taken over.
     void put_back(const DeliveryPtr& message) noexcept {
         m_lane.locked([&](Lock&) { m_lane.held().put_back(message); });
+    }
+    void put_back(const Fifo<DeliveryPtr>& messages) noexcept {
+        m_lane.locked([&](Lock&) { m_lane.held().put_back(messages); });
     }
     /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
     /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
@@ -145,6 +153,7 @@ class Session {
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }
+    bool accept_ack(const DeliveryPtr& message) noexcept;
     bool settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                 std::string_view what);
     [[gnu::cold]] void reject_unattended(Lock& lock, const DeliveryPtr& message,

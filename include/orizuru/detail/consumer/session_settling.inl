@@ -24,19 +24,27 @@ inline bool Session::await(Lock& lock, FunctionRef<bool()> answered) {
     return true;
 }
 
+inline bool Session::accept_ack(const DeliveryPtr& message) noexcept {
+    const bool held = message->state != Delivery::State::lost;
+    if (held) {
+        message->failures = 0;
+        m_lane.mirror().want_deferred(message);
+    }
+    m_lane.held().let_go();
+    return held;
+}
+
 inline bool Session::settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
+    if (m_options.ack == AckMode::deferred && move == nullptr) {
+        return accept_ack(message);
+    }
     if (message->state == S::lost) {
         m_lane.held().let_go();
         return false;
     }
     message->failures = 0;
-    if (m_options.ack == AckMode::deferred && move == nullptr) {
-        m_lane.mirror().want_deferred(message);
-        m_lane.held().let_go();
-        return true;
-    }
     m_lane.mirror().want(message, std::move(move));
     try {
         if (!await(lock, [&] { return is_answered(*message); })) {

@@ -14,8 +14,9 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
-#include <orizuru/detail/worker/polled_queues.hpp>
+#include <orizuru/detail/worker/polling/polled_queues.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/task_source.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 
 #include <atomic>
@@ -32,7 +33,7 @@
 
 namespace orizuru::detail {
 
-class Dispatcher {
+class Dispatcher final : public TaskSource {
   public:
     /// The queues are open, signal `news`, and outlive the dispatcher.
     Dispatcher(const FetchingQueues& queues, std::shared_ptr<const WorkerShared> shared,
@@ -44,19 +45,13 @@ class Dispatcher {
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
     /// No thread is inside `next` any more.
-    ~Dispatcher() { stop(); }
+    ~Dispatcher() override { stop(); }
 
-    /// The process that runs the worker.
-    [[nodiscard]] const ForkMark& process() const noexcept { return m_shared->process; }
-
-    /// Returns the next task for the calling thread; waits until there is one. Null means stopped.
-    /// Each thread passes a pointer of its own to the tasks that it shares, null at first; and a
-    /// time that was now, which is reset when there may have been a wait.
-    std::shared_ptr<Task> next(std::shared_ptr<FetchedTasks>& shared, TimePoint& now);
-    /// Does the same without a wait; null when there is none at hand.
-    [[nodiscard]] std::shared_ptr<Task>
-    next_at_hand(const std::shared_ptr<FetchedTasks>& shared) const noexcept {
-        return shared && !stopped() ? shared->take() : nullptr;
+    [[nodiscard]] const ForkMark& process() const noexcept override { return m_shared->process; }
+    /// Null when stopped.
+    inline std::shared_ptr<Task> next(Turn& turn) override;
+    [[nodiscard]] std::shared_ptr<Task> next_at_hand(const Turn& turn) const noexcept override {
+        return turn.shared && !stopped() ? turn.shared->take() : nullptr;
     }
 
     /// Stops taking tasks from the queue until resume().
@@ -122,17 +117,16 @@ class Dispatcher {
     std::jthread m_watch; // last: it uses all of the above
 };
 
-inline std::shared_ptr<Task> Dispatcher::next(std::shared_ptr<FetchedTasks>& shared,
-                                              TimePoint& now) {
+inline std::shared_ptr<Task> Dispatcher::next(Turn& turn) {
     while (true) {
-        if (std::shared_ptr<Task> task = next_at_hand(shared)) {
+        if (std::shared_ptr<Task> task = next_at_hand(turn)) {
             return task;
         }
-        now = TimePoint();
+        turn.now = TimePoint();
         Lock lock(m_mutex);
         ++m_free;
         std::shared_ptr<Task> task = take_turn(lock);
-        shared = m_fetched;
+        turn.shared = m_fetched;
         --m_free;
         if (m_free == 0 && !m_led && m_queues.any_waiting()) {
             m_busy.notify_one();

@@ -88,6 +88,10 @@ class FetchingQueue : public ServedQueue {
             open->mark_suspects();
         }
     }
+    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() override {
+        const std::lock_guard lock(m_closing);
+        return m_consumer;
+    }
     [[nodiscard]] std::string consumer_id() override {
         const auto open = consumer();
         return open ? open->id() : std::string();
@@ -192,15 +196,9 @@ class FetchingQueue : public ServedQueue {
     /// For the thread inside `take`.
     [[nodiscard]] Scratch& scratch() noexcept { return m_scratch; }
 
-    /// Null when the queue is closed. Any thread.
-    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() {
-        const std::lock_guard lock(m_closing);
-        return m_consumer;
-    }
-
     /// Returns how many jobs this number of free threads can begin at once.
     [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept {
-        return std::min(threads, places());
+        return in_flight() != nullptr ? places() : std::min(threads, places());
     }
     void place_free() noexcept override { m_news->signal(); }
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
@@ -222,7 +220,8 @@ class FetchingQueue : public ServedQueue {
         const auto consumer = std::make_shared<ConsumerCore>(
             start_link(*m_links, keys()), keys(), std::move(chosen), m_news,
             TrialShare{shared().trials,
-                       TrialLimits::of(shared().options.concurrency, options().max_recoveries),
+                       TrialLimits::of(std::max(shared().options.concurrency, most_places()),
+                                       options().max_recoveries),
                        this->most_at_once()});
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);

@@ -8,12 +8,12 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/worker/acks_together.hpp>
 #include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
@@ -22,7 +22,6 @@
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/job_context.hpp>
@@ -77,7 +76,8 @@ class JobBatchQueue final : public FetchingQueue {
   private:
     class BatchTask final : public Task {
       public:
-        explicit BatchTask(JobBatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
+        explicit BatchTask(JobBatchQueue& queue)
+            : m_queue(queue), m_consumer(queue.consumer()), m_acks(queue) {}
 
         /// For the next job that is added.
         void make_room() {
@@ -97,13 +97,14 @@ class JobBatchQueue final : public FetchingQueue {
         void take_place() noexcept { m_place.emplace(m_queue); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
-        void run() noexcept override {
+        Ran run(TimePoint /*ended*/) noexcept override {
             try {
                 handle();
             } catch (...) {
                 tell_thrown(
                     [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
             }
+            return {retry_at().has_value()};
         }
         [[nodiscard]] inline std::optional<TimePoint> retry_at() const noexcept override;
         inline void try_again() noexcept override;
@@ -117,22 +118,14 @@ class JobBatchQueue final : public FetchingQueue {
       private:
         void handle();
         void begin(std::vector<JobRun*>& jobs);
-        std::optional<bool> flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept;
         bool flush_before_handler();
         void flush_after_handler() {
             if (m_queue.options().guarantee == Guarantee::at_least_once) {
-                flush(m_queue.consumer());
+                m_acks.flush(m_queue.consumer());
             }
         }
-        [[nodiscard]] std::chrono::milliseconds next_pause() {
-            if (!m_pauses) {
-                m_pauses.emplace();
-            }
-            return m_pauses->next();
-        }
-        void tell(WorkerEventKind kind, std::string_view detail,
-                  std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
-            m_queue.tell(WorkerEvent{.kind = kind, .detail = detail, .retry_in = retry_in});
+        void tell(WorkerEventKind kind, std::string_view detail) const noexcept {
+            m_queue.tell(WorkerEvent{.kind = kind, .detail = detail});
         }
 
         JobBatchQueue& m_queue;
@@ -140,8 +133,7 @@ class JobBatchQueue final : public FetchingQueue {
         std::shared_ptr<ConsumerCore> m_consumer;
         std::optional<ServedQueue::Place> m_place; ///< once it is complete
         std::vector<std::unique_ptr<BatchedJob>> m_jobs;
-        std::optional<TimePoint> m_flush_at; ///< time to repeat a flush that Redis refused
-        std::optional<JitteredPauses> m_pauses;
+        AcksTogether m_acks;
     };
 
     static QueueOptions deferred(QueueOptions options) {
@@ -279,7 +271,7 @@ inline void JobBatchQueue::BatchTask::begin(std::vector<JobRun*>& jobs) {
 
 /// All pending settlements are repeated together, when the last of them is due.
 inline std::optional<TimePoint> JobBatchQueue::BatchTask::retry_at() const noexcept {
-    std::optional<TimePoint> at = m_flush_at;
+    std::optional<TimePoint> at = m_acks.retry_at();
     for (const auto& job : m_jobs) {
         at = std::max(at, job->settling().retry_at());
     }
@@ -297,37 +289,13 @@ inline void JobBatchQueue::BatchTask::try_again() noexcept {
 
 /// Waits while Redis refuses, since only this thread can go on with the handler.
 inline bool JobBatchQueue::BatchTask::flush_before_handler() {
-    std::optional<bool> flushed = flush(m_consumer);
+    std::optional<bool> flushed = m_acks.flush(m_consumer);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
-        sleep_until(*m_flush_at, m_queue.stop_token());
-        flushed = flush(m_consumer);
+        sleep_until(*m_acks.retry_at(), m_queue.stop_token());
+        flushed = m_acks.flush(m_consumer);
     }
-    m_flush_at.reset();
+    m_acks.give_up();
     return flushed == true;
-}
-
-/// Returns whether all acks were in time, and tells when some were not; empty when Redis refuses.
-inline std::optional<bool>
-JobBatchQueue::BatchTask::flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept {
-    m_flush_at.reset();
-    try {
-        // When the queue is closed, the last guard sends the acks that follow a handler.
-        const std::size_t late = consumer ? consumer->flush() : 0;
-        if (late > 0) {
-            tell(WorkerEventKind::lost,
-                 std::to_string(late) + " of the acks of a batch came too late");
-        }
-        return late == 0;
-    } catch (const ReplyError& error) {
-        const auto pause = next_pause();
-        m_flush_at = deadline_in(pause);
-        tell(WorkerEventKind::unsettled, error.what(), pause);
-        return std::nullopt;
-    } catch (...) {
-        // The flush goes on in the background.
-        tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
-        return false;
-    }
 }
 
 } // namespace orizuru::detail

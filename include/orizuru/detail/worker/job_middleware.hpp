@@ -2,10 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs a handler inside the worker's middleware, and within its time limit.
+// Runs a handler inside the worker's middleware, within its time limit, under the eyes of the
+// observers.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
+#include <orizuru/detail/worker/handling.hpp>
+#include <orizuru/detail/worker/reports/observed_runs.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -18,22 +21,11 @@
 #include <exception>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {
 
-/// Outcome of a run of a handler.
-struct Handling {
-    std::optional<std::string> thrown; ///< the text of the exception, if any
-    std::exception_ptr error = {};
-    RetryDecision::Action action = RetryDecision::Action::by_policy; ///< by its type
-    bool for_good = false;    ///< the exception forbids a retry
-    bool interrupted = false; ///< it was thrown while the worker shuts down, and says no more
-    TimePoint ended{};
-};
-
-/// Marks the jobs of one call of a handler, which has a time limit or none, as long as it exists.
+/// Marks the jobs of one call of a handler, which has a time limit or none, until its end.
 class HandlerCall {
   public:
     HandlerCall(WorkerShared& shared, std::span<JobRun* const> jobs,
@@ -52,18 +44,43 @@ class HandlerCall {
     HandlerCall(const HandlerCall&) = delete;
     HandlerCall& operator=(const HandlerCall&) = delete;
     ~HandlerCall() {
+        if (m_limit) {
+            end(Clock::now());
+        }
+    }
+
+    /// The handler ended at that time.
+    void end(TimePoint at) noexcept {
+        const bool exceeded = this->exceeded(at);
         if (!m_limit) {
             return;
         }
-        const bool exceeded = m_limit->exceeded();
         for (JobRun* const job : m_jobs) {
             job->limit_to({});
             if (exceeded) {
                 job->m_stage = JobRun::Stage::out_of_time;
             }
         }
+        m_limit.reset();
+    }
+    /// True if it took too long until that time.
+    [[nodiscard]] bool exceeded(TimePoint at) const noexcept {
+        return m_limit && m_limit->exceeded(at);
     }
 
+    /// The outcome of a call that has ended by this exception. `job` is one of its jobs.
+    [[nodiscard]] static Handling failed(const JobRun& job, std::exception_ptr error) {
+        ThrownFailure failure = failure_of(error);
+        Handling handling;
+        handling.interrupted = interrupted(job, failure);
+        handling.error = std::move(error);
+        handling.thrown = std::move(failure.reason);
+        handling.action = failure.action;
+        handling.for_good = failure.last;
+        return handling;
+    }
+
+  private:
     /// True if what it threw says no more than that the worker shuts down.
     [[nodiscard]] static bool interrupted(const JobRun& job, const ThrownFailure& thrown) {
         return thrown.action == RetryDecision::Action::by_policy && !thrown.last &&
@@ -71,7 +88,6 @@ class HandlerCall {
                job.m_host->stop_token().stop_requested();
     }
 
-  private:
     std::span<JobRun* const> m_jobs;
     std::optional<TimeLimits::Limit> m_limit;
 };
@@ -94,6 +110,7 @@ Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> job
                               std::optional<std::chrono::milliseconds> time_limit,
                               const Handle& handle) {
     Handling handling;
+    ObservedRuns observed(shared, jobs);
     try {
         run_in_middleware(shared, *jobs.front(), [&] {
             const HandlerCall call(shared, jobs, time_limit);
@@ -101,14 +118,10 @@ Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> job
             handle();
         });
     } catch (...) {
-        handling.error = std::current_exception();
-        ThrownFailure failure = failure_of(handling.error);
-        handling.interrupted = HandlerCall::interrupted(*jobs.front(), failure);
-        handling.thrown = std::move(failure.reason);
-        handling.action = failure.action;
-        handling.for_good = failure.last;
+        handling = HandlerCall::failed(*jobs.front(), std::current_exception());
     }
     handling.ended = Clock::now();
+    observed.end(handling);
     return handling;
 }
 

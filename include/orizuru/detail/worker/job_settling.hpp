@@ -21,6 +21,7 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -32,11 +33,17 @@ namespace orizuru::detail {
 /// For one thread at a time, except `requeue`.
 class JobSettling {
   public:
+    /// Chooses how successes are acked.
+    enum class Acks : std::uint8_t {
+        each,    ///< by QueueOptions::ack
+        together ///< with others, by AcksTogether::flush afterwards
+    };
+
     JobSettling(ServedQueue& queue, JobRun& job)
         : JobSettling(queue, job, queue.options_of(job.kind())) {}
     /// `kind` lives as long as the queue.
-    JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind)
-        : m_queue(queue), m_job(job), m_kind(kind) {}
+    JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind, Acks acks = Acks::each)
+        : m_queue(queue), m_job(job), m_kind(kind), m_acks(acks) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
     ~JobSettling() = default;
@@ -56,7 +63,16 @@ class JobSettling {
         return m_step == &JobSettling::succeed && !m_retry_at && m_job.m_head.unique_id.empty() &&
                m_queue.options().ack == AckMode::deferred;
     }
+    /// True if `end` settles a success without waiting for Redis, with Acks::together. Any thread.
+    [[nodiscard]] bool succeeds_at_once() const noexcept {
+        const auto lock = m_job.lock_guard_within(std::chrono::milliseconds(0));
+        return lock && (m_job.m_core->settled() ||
+                        (m_job.m_head.unique_id.empty() && !m_job.m_core->suspected()));
+    }
     void try_again() noexcept;
+    /// Takes the message of a job that does not end in time back from its guard, to be requeued
+    /// with others: waits for the guard until then. Empty if the job is settled.
+    std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept;
     /// Requeues the job at the queue's serving end, unless it is settled. Waits up to `patience`
     /// for the guard.
     void requeue(std::chrono::milliseconds patience) noexcept;
@@ -88,6 +104,7 @@ class JobSettling {
         (this->*step)();
     }
     bool ack();
+    void count_requeued() noexcept;
     void tell_success() const noexcept;
     void tell_buried();
     [[nodiscard]] std::string_view acked_payload() const;
@@ -108,6 +125,7 @@ class JobSettling {
     ServedQueue& m_queue;
     JobRun& m_job;
     const KindOptions& m_kind;
+    const Acks m_acks;
     std::string m_failure;                     ///< why the attempt failed
     std::optional<JobRecoveries> m_recoveries; ///< once Redis was asked
     std::exception_ptr m_error;

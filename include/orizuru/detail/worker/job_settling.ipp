@@ -215,9 +215,30 @@ ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noe
     });
     // Before a stop, a job is requeued only because no thread was free for it.
     if (requeued && m_queue.stop_token().stop_requested()) {
-        m_queue.counts().add(Outcome::requeued);
-        tell(WorkerEventKind::requeued);
+        count_requeued();
     }
+}
+
+ORIZURU_INLINE std::optional<GuardCore::GivenUp> JobSettling::give_up(TimePoint until) noexcept {
+    std::optional<GuardCore::GivenUp> given;
+    attempt([&] {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+        const auto lock = m_job.lock_guard_within(left);
+        if (lock && !m_job.m_core->settled()) {
+            m_job.m_worker = SettledBy::requeuing;
+            given = m_job.m_core->give_up();
+        }
+        return true;
+    });
+    if (given) {
+        count_requeued();
+    }
+    return given;
+}
+
+ORIZURU_INLINE void JobSettling::count_requeued() noexcept {
+    m_queue.counts().add(Outcome::requeued);
+    tell(WorkerEventKind::requeued);
 }
 
 /// Reports a job that the handler has buried.
@@ -260,6 +281,9 @@ ORIZURU_INLINE bool JobSettling::ack() {
     return done(settle([this](GuardCore& guard) {
         const JobHead& head = m_job.m_head;
         m_job.m_worker = SettledBy::acking;
+        if (m_acks == Acks::together && m_step == &JobSettling::succeed && head.unique_id.empty()) {
+            return guard.ack_later();
+        }
         return ack_unique(guard, {head.id, head.unique_id, head.unique_queue});
     }));
 }
@@ -284,8 +308,7 @@ ORIZURU_INLINE void JobSettling::release() {
 /// Releases a job whose handler has ended by an exception because the worker shuts down.
 ORIZURU_INLINE void JobSettling::give_back() {
     if (done(settle([](GuardCore& guard) { return guard.release(); }))) {
-        m_queue.counts().add(Outcome::requeued);
-        tell(WorkerEventKind::requeued);
+        count_requeued();
     }
 }
 

@@ -10,6 +10,7 @@
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/job_done.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -35,8 +36,9 @@ class JobTask : public Task {
   protected:
     JobTask(ServedQueue& queue, JobRun& run) : m_run(run), m_settling(queue, run) {}
     /// `kind` lives as long as the queue.
-    JobTask(ServedQueue& queue, JobRun& run, const KindOptions& kind)
-        : m_run(run), m_settling(queue, run, kind) {}
+    JobTask(ServedQueue& queue, JobRun& run, const KindOptions& kind,
+            JobSettling::Acks acks = JobSettling::Acks::each)
+        : m_run(run), m_settling(queue, run, kind, acks) {}
 
     [[nodiscard]] JobSettling& settling() noexcept { return m_settling; }
 
@@ -45,30 +47,35 @@ class JobTask : public Task {
     JobSettling m_settling;
 };
 
+/// Calls the handler of a job's kind; one that ends later gets a JobDone.
+using JobCall = std::function<void(JobRun&, JobDone)>;
+
+/// The handler of a kind of jobs.
+struct KindHandler {
+    JobCall call;
+    KindOptions options;
+};
+
 class HandledJob : public JobTask {
   public:
-    struct Handler {
-        std::function<void(JobRun&)> call;
-        KindOptions options;
-    };
-
     /// `handler` outlives the task, as `queue` does.
-    HandledJob(ServedQueue& queue, JobRun& run, const Handler& handler)
+    HandledJob(ServedQueue& queue, JobRun& run, const KindHandler& handler)
         : JobTask(queue, run, handler.options),
           m_handler(handler),
           m_queue(queue),
           m_place(queue) {}
 
-    void run() noexcept override {
+    Ran run(TimePoint ended) noexcept override {
+        TimePoint now{};
         try {
-            if (settling().begin(take_followed())) {
+            if (settling().begin(ended)) {
                 JobRun* const run = &job();
                 const Handling handling = handle_in_middleware(
                     m_queue.shared(), {&run, 1}, m_queue.time_limit(m_handler.options),
-                    [this] { m_handler.call(job()); });
+                    [this] { m_handler.call(job(), JobDone()); });
                 settling().end(handling);
                 if (settling().settled_at_once()) {
-                    set_ended(handling.ended);
+                    now = handling.ended;
                 }
             }
         } catch (...) {
@@ -76,10 +83,11 @@ class HandledJob : public JobTask {
                 settling().tell(WorkerEventKind::unsettled, what);
             });
         }
+        return {retry_at().has_value(), now};
     }
 
   private:
-    const Handler& m_handler;
+    const KindHandler& m_handler;
     ServedQueue& m_queue;
     ServedQueue::Place m_place;
 };

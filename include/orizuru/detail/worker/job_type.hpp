@@ -6,10 +6,12 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/worker/async/async_job_task.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/job_done.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -40,14 +42,21 @@ class JobOf final : private DecodedJob<T>, public Base {
 };
 
 using JobTaskMaker = std::shared_ptr<JobTask> (*)(ServedQueue& queue, std::string_view payload,
-                                                  Scratch& scratch,
-                                                  const HandledJob::Handler& handler);
-template <class T>
+                                                  Scratch& scratch, const KindHandler& handler);
+template <class T, class Base>
 [[nodiscard]] std::shared_ptr<JobTask> make_job_task(ServedQueue& queue, std::string_view payload,
-                                                     Scratch& scratch,
-                                                     const HandledJob::Handler& handler) {
-    return std::make_shared<JobOf<T, HandledJob>>(queue, payload, scratch, handler);
+                                                     Scratch& scratch, const KindHandler& handler) {
+    return std::make_shared<JobOf<T, Base>>(queue, payload, scratch, handler);
 }
+
+/// A handler for jobs of a T, as a queue gets it.
+struct JobHandling {
+    enum class End { by_return, later };
+
+    JobTaskMaker make;
+    JobCall call;
+    End end;
+};
 
 class BatchedJob;
 using BatchedJobMaker = std::unique_ptr<BatchedJob> (*)(ServedQueue& queue,
@@ -76,35 +85,46 @@ inline constexpr bool is_handler = false; // it depends on F, so that only a use
 template <class F>
 struct NoHandler {
     static_assert(is_handler<F>, "a handler must return void, be copyable, and take const T&, "
-                                 "JobContext<T>& or const Job<T>& (JobHandler)");
+                                 "JobContext<T>& or const Job<T>&, and behind it a JobDone if it "
+                                 "ends later (JobHandler)");
 };
 /// Does not compile as an object, and says why in one sentence.
 template <class T, class F>
 using Refusal =
     std::conditional_t<MessageDecodable<Job<T>>, NoHandler<F>, NoCodec<T, Coding::decode>>;
 
-/// Calls the handler in the first form that it accepts.
-template <class T, JobHandler<T> F>
-void call_handler(F& handler, JobContext<T>& context) {
-    if constexpr (HandlerOf<F, const T&, JobContext<T>&>) {
-        handler(context->payload, context);
-    } else if constexpr (HandlerOf<F, const Job<T>&, JobContext<T>&>) {
-        handler(*context, context);
-    } else if constexpr (HandlerOf<F, const T&>) {
-        handler(context->payload);
-    } else if constexpr (HandlerOf<F, JobContext<T>&>) {
-        handler(context);
+/// Calls the handler in the first form that it accepts; `done` is empty or a JobDone.
+template <class T, class F, class... Done>
+void call_handler(F& handler, JobContext<T>& context, Done... done) {
+    if constexpr (HandlerOf<F, const T&, JobContext<T>&, Done...>) {
+        handler(context->payload, context, std::move(done)...);
+    } else if constexpr (HandlerOf<F, const Job<T>&, JobContext<T>&, Done...>) {
+        handler(*context, context, std::move(done)...);
+    } else if constexpr (HandlerOf<F, const T&, Done...>) {
+        handler(context->payload, std::move(done)...);
+    } else if constexpr (HandlerOf<F, JobContext<T>&, Done...>) {
+        handler(context, std::move(done)...);
     } else {
-        handler(*context);
+        handler(*context, std::move(done)...);
     }
 }
 
 /// The handler, for jobs whatever their type; each must be a T.
 template <class T, JobHandler<T> F>
-[[nodiscard]] std::function<void(JobRun&)> job_call(F handler) {
-    return [handler = std::move(handler)](JobRun& run) mutable {
-        call_handler(handler, static_cast<JobContext<T>&>(run));
-    };
+[[nodiscard]] JobHandling handling_by(F handler) {
+    if constexpr (BlockingJobHandler<F, T>) {
+        return {&make_job_task<T, HandledJob>,
+                [handler = std::move(handler)](JobRun& run, const JobDone&) mutable {
+                    call_handler(handler, static_cast<JobContext<T>&>(run));
+                },
+                JobHandling::End::by_return};
+    } else {
+        return {&make_job_task<T, AsyncJobTask>,
+                [handler = std::move(handler)](JobRun& run, JobDone done) mutable {
+                    call_handler(handler, static_cast<JobContext<T>&>(run), std::move(done));
+                },
+                JobHandling::End::later};
+    }
 }
 
 } // namespace orizuru::detail

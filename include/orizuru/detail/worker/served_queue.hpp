@@ -33,7 +33,9 @@
 
 namespace orizuru::detail {
 
+class ConsumerCore;
 class Heartbeat;
+class InFlight;
 class NodeLinks;
 
 /// Returns the link on which a consumer of the queue starts. Connects it if there is none, for at
@@ -50,7 +52,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
         Place& operator=(const Place&) = delete;
         ~Place() {
             --m_queue.m_running;
-            if (m_queue.m_options.concurrency) {
+            if (m_queue.bounded()) {
                 m_queue.place_free();
             }
         }
@@ -65,7 +67,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     /// Returns how many jobs can run at once, in all threads.
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept { return most_places(); }
     /// True while no other task of this queue may begin.
-    [[nodiscard]] bool full() const noexcept { return m_options.concurrency && places() == 0; }
+    [[nodiscard]] bool full() const noexcept { return bounded() && places() == 0; }
     /// Returns how long a handler of this kind may run.
     [[nodiscard]] std::optional<std::chrono::milliseconds>
     time_limit(const KindOptions& kind) const noexcept {
@@ -84,6 +86,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     }
     /// A collector of this process has put messages apart. Any thread.
     virtual void mark_suspects() noexcept = 0;
+    /// The jobs that handlers have begun and end later; null where no handler does.
+    [[nodiscard]] InFlight* in_flight() const noexcept { return m_in_flight.get(); }
 
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
     [[nodiscard]] const QueueOptions& options() const noexcept { return m_options; }
@@ -111,6 +115,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }
     /// Returns how many tasks have a place.
     [[nodiscard]] int running() const noexcept { return m_running; }
+    /// The consumer that fetches the jobs; null while it is closed. Any thread.
+    [[nodiscard]] virtual std::shared_ptr<ConsumerCore> consumer() = 0;
     /// The id of the consumer; empty while it is closed. Any thread.
     [[nodiscard]] virtual std::string consumer_id() = 0;
     /// Adds the queue's name to it. By reference: a copy would cost each job more than its counts.
@@ -140,19 +146,26 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] int places() const noexcept { return std::max(most_places() - m_running, 0); }
     /// Called on any thread.
     virtual void place_free() noexcept = 0;
-    /// Before open().
-    void set_options(QueueOptions options) { m_options = std::move(options); }
-
-  private:
+    /// Returns how many tasks have a place at most.
     [[nodiscard]] int most_places() const noexcept {
         const int threads = m_shared->options.concurrency;
-        return std::min(m_options.concurrency.value_or(threads), threads);
+        const int most = m_options.concurrency.value_or(threads);
+        return m_in_flight ? most : std::min(most, threads);
     }
+    // Before open().
+
+    void set_options(QueueOptions options) { m_options = std::move(options); }
+    void set_in_flight(std::shared_ptr<InFlight> jobs) noexcept { m_in_flight = std::move(jobs); }
+
+  private:
+    /// Its places are fewer than the threads, or have nothing to do with them.
+    [[nodiscard]] bool bounded() const noexcept { return m_options.concurrency || m_in_flight; }
 
     std::shared_ptr<WorkerShared> m_shared;
     Keys m_keys;
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
+    std::shared_ptr<InFlight> m_in_flight;
     QueueCounts m_counts;
     std::atomic<ServerTime> m_time{};
     std::atomic<int> m_running{0};       ///< tasks that have a place

@@ -34,7 +34,7 @@ class SingleJobQueue final : public FetchingQueue {
   public:
     struct Kind {
         JobTaskMaker make;
-        HandledJob::Handler handler;
+        KindHandler handler;
     };
 
     [[gnu::cold]] SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys)
@@ -54,7 +54,11 @@ class SingleJobQueue final : public FetchingQueue {
         return true;
     }
     /// An empty name: for the jobs without a kind. Returns whether there was none of this name.
-    [[gnu::cold]] bool add(std::string name, Kind&& kind) {
+    [[gnu::cold]] bool add(std::string name, JobHandling handling, KindOptions options) {
+        if (handling.end == JobHandling::End::later && in_flight() == nullptr) {
+            set_in_flight(std::make_shared<InFlight>(*this));
+        }
+        Kind kind{handling.make, {std::move(handling.call), std::move(options)}};
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
     [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }

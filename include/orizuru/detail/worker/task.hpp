@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 
 namespace orizuru::detail {
 
@@ -28,10 +27,17 @@ class Task {
     Task& operator=(const Task&) = delete;
     virtual ~Task() = default;
 
-    /// Handles the job and settles it.
-    virtual void run() noexcept = 0;
+    /// The result of a run, for its thread: the task itself may run on elsewhere.
+    struct Ran {
+        bool unsettled = false; ///< park it: a settlement is to be repeated at retry_at()
+        /// The end of the run, if nothing was waited for since then; else TimePoint(). A clock
+        /// costs as much as all else that is counted of a job, so the next run begins then.
+        TimePoint ended{};
+    };
+    /// Handles the job and settles it. `ended`: that of the run before it on this thread.
+    virtual Ran run(TimePoint ended) noexcept = 0;
     /// Returns when to repeat a settlement that Redis refused or that ran out of memory; empty when
-    /// there is none to repeat. Call it from the thread inside `run` or `try_again`, or after them.
+    /// there is none to repeat. For the thread inside `run` or `try_again`, or who parks the task.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
     virtual void try_again() noexcept = 0;
     /// Requeues the job at the queue's serving end, unless it is settled; also while it runs. Waits
@@ -39,29 +45,21 @@ class Task {
     virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
 
-    /// Tells when the run before it on this thread ended, if that was only just now; call it before
-    /// `run`.
-    void follow(TimePoint ended) noexcept { m_ended = ended; }
-    /// Returns when the run ended, if nothing was waited for since then; else TimePoint(). A clock
-    /// costs as much as all else that is counted of a job, so the next run begins then.
-    [[nodiscard]] TimePoint ended() const noexcept { return m_ended; }
-
     /// True while the user's handler or a middleware around it runs. Any thread.
     [[nodiscard]] bool handling() const noexcept {
         return m_handling.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// Returns follow()'s time, once.
-    [[nodiscard]] TimePoint take_followed() noexcept { return std::exchange(m_ended, TimePoint()); }
-    void set_ended(TimePoint ended) noexcept { m_ended = ended; }
+    void begin_handling() noexcept { m_handling.store(true, std::memory_order_relaxed); }
+    void end_handling() noexcept { m_handling.store(false, std::memory_order_relaxed); }
     /// Runs the handler of these jobs in its middleware, on the thread inside `run`.
     template <class Handle>
     Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> jobs,
                                   std::optional<std::chrono::milliseconds> time_limit,
                                   const Handle& handle) {
-        m_handling.store(true, std::memory_order_relaxed);
-        const auto end = at_exit([this] { m_handling.store(false, std::memory_order_relaxed); });
+        begin_handling();
+        const auto end = at_exit([this] { end_handling(); });
         return detail::handle_in_middleware(shared, jobs, time_limit, handle);
     }
 
@@ -70,7 +68,6 @@ class Task {
 
     std::shared_ptr<Task> m_next_parked;
     std::atomic<bool> m_handling{false};
-    TimePoint m_ended{};
 };
 
 } // namespace orizuru::detail

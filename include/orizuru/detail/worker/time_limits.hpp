@@ -43,7 +43,7 @@ class TimeLimits {
         [[nodiscard]] std::stop_token token() const noexcept {
             return m_run->second.stop.get_token();
         }
-        [[nodiscard]] bool exceeded() const noexcept { return Clock::now() >= m_run->first; }
+        [[nodiscard]] bool exceeded(TimePoint at) const noexcept { return at >= m_run->first; }
 
       private:
         struct StopBy {

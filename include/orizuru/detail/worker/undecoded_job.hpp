@@ -6,6 +6,7 @@
 // counts as a failed attempt, though no handler has begun: the retry policy says when the next one
 // follows.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/worker/job_context.hpp>
@@ -20,7 +21,10 @@ class UndecodedJob : public JobTask {
     UndecodedJob(ServedQueue& queue, JobRun& run, std::string why)
         : JobTask(queue, run), m_why(std::move(why)) {}
 
-    void run() noexcept override { settling().fail_undecoded(m_why); }
+    Ran run(TimePoint /*ended*/) noexcept override {
+        settling().fail_undecoded(m_why);
+        return {retry_at().has_value()};
+    }
 
   private:
     std::string m_why;

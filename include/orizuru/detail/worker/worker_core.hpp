@@ -5,9 +5,13 @@
 // The parts of a worker. Its threads keep them alive: a thread whose handler does not end, or that
 // waits for Redis, outlives the worker.
 
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
+#include <orizuru/detail/worker/async/in_flight.hpp>
 #include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
@@ -15,6 +19,7 @@
 #include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/task_source.hpp>
 #include <orizuru/detail/worker/upkeep/upkeep.hpp>
 #include <orizuru/detail/worker/worker_pool.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
@@ -45,6 +50,7 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;
+    WorkerPool settlers;                         ///< for jobs that were in flight
     Wake wake;                                   ///< wakes the thread inside Worker::run
     std::atomic<bool> closed{true};              ///< `close` has nothing left to do
     std::chrono::milliseconds command_timeout{}; ///< the endpoint's
@@ -57,7 +63,7 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     /// Connects all queues and starts the threads. It may be called again after close(). Throws as
     /// Worker::run does; call close() then, too.
     void open(const Endpoint& endpoint);
-    /// The job that each busy thread runs.
+    /// The job that each busy thread runs, then those in flight.
     [[nodiscard]] std::vector<RunningJob> running() const;
     /// Shuts the worker down. Handlers are told to stop and have until the deadline; then their
     /// jobs are requeued. Waits for Redis until shortly before the patience is over, or for one
@@ -65,7 +71,9 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     /// long as they take.
     void close(TimePoint deadline) noexcept;
     /// True when it is closed and all threads of the pool have ended.
-    [[nodiscard]] bool ended() { return closed && pool.await_end(Clock::now()); }
+    [[nodiscard]] bool ended() {
+        return closed && pool.await_end(Clock::now()) && settlers.await_end(Clock::now());
+    }
 
   private:
     // The part of a patience for the work that is left once nothing waits for Redis.
@@ -77,6 +85,19 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
 
     void end_by(TimePoint deadline) noexcept {
         std::ranges::for_each(queues, [=](const auto& queue) { queue->end_by(deadline); });
+    }
+    template <class Action>
+    void for_each_in_flight(Action action) const {
+        for (const auto& queue : queues) {
+            if (InFlight* const jobs = queue->in_flight()) {
+                action(*jobs);
+            }
+        }
+    }
+    void requeue_in_flight(TimePoint until) noexcept {
+        Fifo<GuardCore::GivenUp> messages;
+        for_each_in_flight([&](InFlight& jobs) { jobs.close(until, messages); });
+        GuardCore::put_back(std::move(messages));
     }
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
     template <class Tasks, class Patience>
@@ -103,19 +124,35 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     upkeep.emplace(endpoint, ServedQueues(queues.begin(), queues.end()), *shared, *dispatcher,
                    *parked);
     upkeep->start();
-    pool.start(shared->options.concurrency,
-               std::shared_ptr<Dispatcher>(shared_from_this(), &*dispatcher), *parked);
+    std::vector<std::shared_ptr<TaskSource>> ended;
+    for_each_in_flight([&](InFlight& jobs) {
+        jobs.open();
+        for (const InFlight::Pace pace : InFlight::paces) {
+            ended.emplace_back(shared_from_this(), &jobs.source(pace));
+        }
+    });
+    settlers.start(ended, *parked);
+    pool.start(std::vector(static_cast<std::size_t>(shared->options.concurrency),
+                           std::shared_ptr<TaskSource>(shared_from_this(), &*dispatcher)),
+               *parked);
 }
 
 inline std::vector<RunningJob> WorkerCore::running() const {
     std::vector<RunningJob> jobs;
+    const auto add = [&](std::optional<std::size_t> thread, const Task& task) {
+        const JobRun& job = task.job();
+        jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
+    };
     for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
         if (const auto task = pool.task(thread)) {
-            const JobRun& job = task->job();
-            jobs.push_back(
-                {thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
+            add(thread, *task);
         }
     }
+    for_each_in_flight([&](InFlight& in_flight) {
+        for (const auto& task : in_flight.running()) {
+            add({}, *task);
+        }
+    });
     return jobs;
 }
 
@@ -136,7 +173,9 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     if (dispatcher) {
         dispatcher->requeue();
     }
-    const bool ended = pool.await_end(deadline);
+    const bool begun = pool.await_end(deadline);
+    for_each_in_flight([](InFlight& jobs) { jobs.finish(); });
+    const bool ended = settlers.await_end(deadline) && begun;
     const bool idle = pool.only_settles();
     const TimePoint limit =
         idle ? std::min(over + idle_patience - spare, deadline_in(command_timeout))
@@ -152,8 +191,12 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
                 [](const Task& task) {
                     return task.handling() ? guard_patience : std::chrono::milliseconds(0);
                 });
+        requeue_in_flight(deadline_in(guard_patience));
         // A thread that was about to settle ends now; one that waits for Redis ends at the limit.
-        pool.await_end((idle ? std::max(limit, Clock::now()) : Clock::now()) + last_patience);
+        const TimePoint last =
+            (idle ? std::max(limit, Clock::now()) : Clock::now()) + last_patience;
+        pool.await_end(last);
+        settlers.await_end(last);
     }
     if (parked) {
         // At most one of them is being settled, and Redis may refuse that.

@@ -6,11 +6,10 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
-#include <orizuru/detail/worker/dispatcher.hpp>
-#include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/task_source.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -32,11 +31,10 @@ class WorkerPool {
     /// Call leave() first.
     ~WorkerPool() = default;
 
-    /// Starts the threads. They share `dispatcher`, which keeps this pool and `parked` alive. They
-    /// take tasks once all of them have started. Throws std::system_error when the process can have
-    /// no more threads: then none takes a task, and start() may be called again once they have
-    /// ended.
-    void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher, ParkedTasks& parked);
+    /// Starts a thread for each of the sources, which keep this pool and `parked` alive. They take
+    /// tasks once all of them have started. Throws std::system_error when the process can have no
+    /// more threads: then none takes a task, and start() may be called again once they have ended.
+    void start(const std::vector<std::shared_ptr<TaskSource>>& sources, ParkedTasks& parked);
     /// Waits until all threads have ended. Returns false when the deadline came first.
     bool await_end(TimePoint deadline) {
         std::unique_lock lock(m_mutex);
@@ -84,7 +82,7 @@ class WorkerPool {
         std::shared_ptr<Task> m_task;
     };
 
-    void live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot);
+    void live(TaskSource& source, ParkedTasks& parked, Slot& slot);
 
     mutable std::mutex m_mutex; ///< guards what follows
     std::deque<Slot> m_slots;
@@ -94,19 +92,19 @@ class WorkerPool {
     std::vector<std::thread> m_threads; ///< for the thread that calls start() and leave()
 };
 
-inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher,
+inline void WorkerPool::start(const std::vector<std::shared_ptr<TaskSource>>& sources,
                               ParkedTasks& parked) {
     const std::lock_guard lock(m_mutex); // the new threads wait for it
     try {
         m_given_up = false;
-        const auto count = static_cast<std::size_t>(threads);
-        m_threads.reserve(count);
-        while (m_slots.size() < count) {
+        m_threads.reserve(sources.size());
+        while (m_slots.size() < sources.size()) {
             m_slots.emplace_back();
         }
-        for (Slot& slot : m_slots) {
-            m_threads.emplace_back(
-                [this, dispatcher, &parked, &slot] { live(*dispatcher, parked, slot); });
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+            m_threads.emplace_back([this, source = sources[i], &parked, &slot = m_slots[i]] {
+                live(*source, parked, slot);
+            });
             ++m_alive;
         }
     } catch (...) {
@@ -115,32 +113,31 @@ inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& di
     }
 }
 
-inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot) {
+inline void WorkerPool::live(TaskSource& source, ParkedTasks& parked, Slot& slot) {
     std::unique_lock lock(m_mutex);
     const bool taking = !m_given_up;
     lock.unlock();
-    std::shared_ptr<FetchedTasks> shared;
-    TimePoint ended{};
-    std::shared_ptr<Task> next = taking ? dispatcher.next(shared, ended) : nullptr;
+    TaskSource::Turn turn;
+    std::shared_ptr<Task> next = taking ? source.next(turn) : nullptr;
     while (next) {
         Task& task = *next;
         slot.hold(std::move(next));
-        task.follow(ended);
+        Task::Ran ran;
         {
-            const EndOfForks end(dispatcher.process()); // such as one of a policy of retries
-            task.run();
+            const EndOfForks end(source.process()); // such as one of a policy of retries
+            ran = task.run(turn.now);
         }
-        ended = task.ended();
-        if (task.retry_at()) {
+        turn.now = ran.ended;
+        if (ran.unsettled) {
             parked.add(slot.task());
         }
-        next = dispatcher.next_at_hand(shared);
+        next = source.next_at_hand(turn);
         if (!next) {
             slot.hold(nullptr);
-            next = dispatcher.next(shared, ended);
+            next = source.next(turn);
         }
     }
-    shared.reset();
+    turn.shared.reset();
     lock.lock();
     --m_alive;
     m_ended.notify_all();

@@ -7,7 +7,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
-#include <orizuru/detail/worker/queue_gate.hpp>
+#include <orizuru/detail/worker/polling/queue_gate.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 

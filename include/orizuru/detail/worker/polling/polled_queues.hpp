@@ -8,9 +8,9 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
-#include <orizuru/detail/worker/polled_queue.hpp>
-#include <orizuru/detail/worker/polling_sequence.hpp>
-#include <orizuru/detail/worker/queue_gate.hpp>
+#include <orizuru/detail/worker/polling/polled_queue.hpp>
+#include <orizuru/detail/worker/polling/polling_sequence.hpp>
+#include <orizuru/detail/worker/polling/queue_gate.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
