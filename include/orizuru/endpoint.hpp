@@ -83,5 +83,5 @@ class Endpoint {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/endpoint.ipp>
+#include <orizuru/detail/values/endpoint.ipp>
 #endif

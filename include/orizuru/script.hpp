@@ -56,5 +56,5 @@ class Script {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/script.ipp>
+#include <orizuru/detail/redis/script.ipp>
 #endif

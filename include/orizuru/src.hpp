@@ -37,14 +37,15 @@
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
 #include <orizuru/detail/redis/connection.ipp>
+#include <orizuru/detail/redis/script.ipp>
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.ipp>
+#include <orizuru/detail/values/endpoint.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_settling.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/served_queue.ipp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/garbage_collector.ipp>
 #include <orizuru/jobs/backoff.hpp>
@@ -82,7 +83,6 @@
 #include <orizuru/ops/worker_metrics.hpp>
 #include <orizuru/ops/worker_metrics.ipp>
 #include <orizuru/script.hpp>
-#include <orizuru/script.ipp>
 #include <orizuru/shards/shards.hpp>
 #include <orizuru/shards/shards.ipp>
 #include <orizuru/worker/handle_batch.hpp>

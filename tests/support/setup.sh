@@ -183,6 +183,21 @@ fetch_valkey() {
     "$apt/usr/bin/valkey-server" --version
 }
 
+# Unpacks headers of Boost that are new enough for <orizuru/boost_asio.hpp> into build/boost, where
+# apt has them: Debian 12 cannot install them beside libmsgpack-cxx-dev, which wants older ones.
+fetch_boost() {
+    local apt=$root/build/boost
+    [ ! -d "$apt/usr/include/boost" ] || return 0
+    private_apt "$apt" deb bookworm || return 1
+    (
+        cd "$apt/sources"
+        export APT_CONFIG=$apt/apt.conf
+        apt-get update -qq
+        apt-get download -qq libboost1.81-dev
+        dpkg-deb -x libboost1.81-dev*.deb "$apt"
+    ) </dev/null
+}
+
 # Puts the tarballs of hiredis and msgpack into subprojects/packagecache. Debian 13 has the same
 # ones, byte for byte, as its source packages.
 fetch_wrap_sources() {

@@ -23,8 +23,10 @@ class UnendedRun {
     UnendedRun& operator=(const UnendedRun&) = delete;
     virtual ~UnendedRun() = default;
 
-    /// Once. Waits for nothing.
+    // One of these, once. They wait for nothing.
+
     virtual void end(std::exception_ptr error) noexcept = 0;
+    virtual void leave_undone() noexcept = 0;
     /// True in a forked child of the process that began it.
     [[nodiscard]] virtual bool forked() const noexcept = 0;
 };
@@ -77,15 +79,11 @@ class JobDone {
     void operator()() { (*this)(nullptr); }
     /// Ends the run as a handler that throws this: the job is retried as QueueOptions::retry says,
     /// and DoNotRetry and Discard have their meaning. Null: as one that returns.
-    void operator()(std::exception_ptr error) {
-        if (!m_run) {
-            throw std::logic_error("a JobDone is called that has ended its job, or was moved from");
-        }
-        if (m_run->forked()) {
-            throw std::logic_error("a JobDone is called in a forked child");
-        }
-        std::exchange(m_run, nullptr)->end(std::move(error));
-    }
+    void operator()(std::exception_ptr error) { take()->end(std::move(error)); }
+    /// Ends the run undone: the job is requeued at the queue's serving end, and the attempt does
+    /// not count. For a loop that goes while the worker goes on; the job comes again at once, so do
+    /// not answer a failure with it. Throws as a call does.
+    void requeue() { take()->leave_undone(); }
     /// True until it is called or moved from.
     [[nodiscard]] explicit operator bool() const noexcept { return m_run != nullptr; }
 
@@ -94,6 +92,15 @@ class JobDone {
 
     explicit JobDone(std::shared_ptr<detail::UnendedRun> run) noexcept : m_run(std::move(run)) {}
 
+    [[nodiscard]] std::shared_ptr<detail::UnendedRun> take() {
+        if (!m_run) {
+            throw std::logic_error("a JobDone is called that has ended its job, or was moved from");
+        }
+        if (m_run->forked()) {
+            throw std::logic_error("a JobDone is called in a forked child");
+        }
+        return std::exchange(m_run, nullptr);
+    }
     void drop() noexcept {
         if (m_run->forked()) {
             // Its locks may be held for ever.

@@ -340,7 +340,7 @@ inline void JobCrowd::stop_in_the_middle() {
 /// Requeued jobs come first when a worker serves the queue again.
 inline std::size_t JobCrowd::judge_given_back(const Keys& keys,
                                               const std::set<std::uint64_t>& started) {
-    constexpr std::size_t most_in_hand = workers * (job_threads + 2 * job_prefetch);
+    constexpr std::size_t most_in_hand = workers * (jobs_in_flight + 2 * job_prefetch);
     const std::vector<std::string> waiting = m_redis.lrange(keys.source());
     std::size_t count = m_redis.llen(keys.suspects()); // for them, that is where they come first
     for (std::size_t i = 0; i < waiting.size(); ++i) {

@@ -24,15 +24,18 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace orizuru::test {
 
 inline constexpr int job_threads = 4;
-inline constexpr int job_prefetch = 10; ///< of a queue that is not urgent
+inline constexpr int jobs_in_flight = 20; ///< of a queue that is not urgent
+inline constexpr int job_prefetch = 10;   ///< of a queue that is not urgent
 inline constexpr int urgent_at_once = 2;
 inline constexpr std::chrono::milliseconds job_time_limit{100};
 /// As often in all, however many queues there are.
@@ -79,19 +82,45 @@ class JobWork {
     }
 
   private:
+    /// Every other worker has handlers that return while a thread of their own goes on.
+    [[nodiscard]] bool ends_later() const { return m_work.index % 2 == 1; }
+
     void serve(Worker& worker, const std::string& queue, const QueueOptions& options) {
-        const auto handler = [this](const std::string& kind) {
-            return [this, kind](JobContext<std::string>& job) { handle(job, kind); };
-        };
+        if (ends_later()) {
+            serve(worker, queue, options, [this](const std::string& kind) {
+                return [this, kind](JobContext<std::string>& job, JobDone done) {
+                    std::thread([this, kind, &job, done = std::move(done)]() mutable {
+                        handle_then(job, kind, std::move(done));
+                    }).detach();
+                };
+            });
+        } else {
+            serve(worker, queue, options, [this](const std::string& kind) {
+                return [this, kind](JobContext<std::string>& job) { handle(job, kind); };
+            });
+        }
+    }
+    void handle_then(JobContext<std::string>& job, const std::string& kind, JobDone done) {
+        try {
+            handle(job, kind);
+        } catch (...) {
+            done(std::current_exception());
+            return;
+        }
+        done();
+    }
+    template <class MakeHandler>
+    void serve(Worker& worker, const std::string& queue, const QueueOptions& options,
+               MakeHandler handler) {
         RetryPolicy decided = options.retry;
         decided.backoff = backoff::fixed(std::chrono::hours(1));
         decided.decide = [](const std::exception_ptr&, int) {
             return RetryDecision{RetryDecision::Action::retry, job_retry_delay};
         };
-        worker.handle<std::string>(queue, handler(""), options)
-            .handle<std::string>(queue, "decided", handler("decided"), {.retry = decided})
-            .handle<std::string>(queue, "limited", handler("limited"),
-                                 {.time_limit = job_time_limit});
+        worker.handle<std::string>(queue, handler(""), options);
+        worker.handle<std::string>(queue, "decided", handler("decided"), {.retry = decided});
+        worker.handle<std::string>(queue, "limited", handler("limited"),
+                                   {.time_limit = job_time_limit});
     }
     [[nodiscard]] WorkerOptions options() {
         WorkerOptions options;
@@ -100,9 +129,8 @@ class JobWork {
         options.order = m_work.index % 2 == 0 ? QueueOrder::strict : QueueOrder::random;
         options.stop_timeout = std::chrono::milliseconds(100);
         options.collect_interval = collecting_interval(m_work.queues);
-        options.handle_middleware = {[this](const JobRun& job, const auto& run) {
-            const auto end = detail::at_exit([&] { note_if_in_time(job); });
-            run();
+        options.observers = {[this](const JobRun& job) {
+            return [this, &job](const JobEnd&) { note_if_in_time(job); };
         }};
         options.on_event =
             [note = noting_events(m_work.late_times(), m_work.serial)](const WorkerEvent& event) {
@@ -124,7 +152,7 @@ class JobWork {
     }
     [[nodiscard]] QueueOptions normal() const {
         QueueOptions options = urgent();
-        options.concurrency.reset();
+        options.concurrency = ends_later() ? std::optional(jobs_in_flight) : std::nullopt;
         options.prefetch = job_prefetch;
         options.ack = m_work.index < 2 ? AckMode::immediate : AckMode::deferred;
         return options;

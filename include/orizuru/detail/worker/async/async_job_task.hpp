@@ -60,9 +60,14 @@ class AsyncJobTask : public JobTask,
         return {retry_at().has_value()};
     }
 
-    /// By JobDone.
+    // By JobDone.
+
     void end(std::exception_ptr error) noexcept override {
         m_done = {std::move(error), Clock::now()};
+        part_ends();
+    }
+    void leave_undone() noexcept override {
+        m_done = {nullptr, Clock::now(), true};
         part_ends();
     }
     [[nodiscard]] bool forked() const noexcept override {
@@ -81,6 +86,7 @@ class AsyncJobTask : public JobTask,
     struct End {
         std::exception_ptr error = {};
         TimePoint at{};
+        bool undone = false;
     };
 
     void begin();
@@ -92,9 +98,10 @@ class AsyncJobTask : public JobTask,
         }
     }
     void end_run(const End& end) noexcept {
-        const bool failed = end.error || job().failure() || m_call->exceeded(end.at);
+        const bool succeeded =
+            !end.error && !end.undone && !job().failure() && !m_call->exceeded(end.at);
         end_handling();
-        m_queue->in_flight()->end(*this, !failed && settling().succeeds_at_once()
+        m_queue->in_flight()->end(*this, succeeded && settling().succeeds_at_once()
                                              ? InFlight::Pace::at_once
                                              : InFlight::Pace::by_redis);
     }
@@ -138,8 +145,10 @@ inline void AsyncJobTask::begin() {
 
 inline void AsyncJobTask::settle() {
     const End& end = m_thrown.error ? m_thrown : m_done;
+    const bool undone = end.undone && !m_call->exceeded(end.at);
     m_call->end(end.at);
     Handling handling = end.error ? HandlerCall::failed(*m_run, end.error) : Handling();
+    handling.interrupted = handling.interrupted || undone;
     handling.ended = end.at;
     m_observed->end(handling);
     settling().end(handling);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Coroutines of Boost.Asio as handlers of a Worker, on the program's own loop. Needs Boost 1.77 or
+// newer; for Asio without Boost include <orizuru/asio.hpp>.
+
+#include <boost/asio/version.hpp>
+
+#if BOOST_ASIO_VERSION < 101900
+#error "<orizuru/boost_asio.hpp> needs Boost 1.77 or newer"
+#endif
+
+#include <orizuru/detail/asio/coroutine_handler.hpp>
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/post.hpp>
+
+#if !defined(BOOST_ASIO_HAS_CO_AWAIT)
+#error "Boost.Asio finds no coroutines in this compiler: use g++ 12 or newer, say"
+#endif
+
+namespace orizuru {
+
+namespace detail {
+
+struct BoostAsio {
+    using Executor = boost::asio::any_io_executor;
+    using Context = boost::asio::execution_context;
+    using Signal = boost::asio::cancellation_signal;
+    template <class T>
+    using Awaitable = boost::asio::awaitable<T>;
+
+    template <class Function>
+    static void post(const Executor& executor, Function function) {
+        boost::asio::post(executor, std::move(function));
+    }
+    template <class Ended>
+    static void spawn(const Executor& executor, Awaitable<void> run, Signal& signal, Ended ended) {
+        boost::asio::co_spawn(executor, std::move(run),
+                              boost::asio::bind_cancellation_slot(signal.slot(), std::move(ended)));
+    }
+    static void cancel(Signal& signal) { signal.emit(boost::asio::cancellation_type::terminal); }
+};
+
+} // namespace detail
+
+/// Makes a handler of a coroutine: `coroutine` takes what a handler of jobs of a T takes (const T&,
+/// JobContext<T>&, const Job<T>&), and returns boost::asio::awaitable<void>.
+///
+///     boost::asio::awaitable<void> charge(const Order& order, JobContext<Order>& job);
+///
+///     worker.handle<Order>("orders", orizuru::on(io.get_executor(), charge),
+///                          {.concurrency = 10'000});
+///
+/// It is called, resumed and destroyed on the executor only, which must be that of one thread or a
+/// strand: Asio's cancellation needs that. When it returns, its job is acked; when it throws, its
+/// attempt has failed. `coroutine` and what it refers to live as long as the worker and its jobs.
+///
+/// When the worker stops or the time limit is over, it is cancelled (cancellation_type::terminal):
+/// what it awaits ends with operation_aborted. Let that through: after a stop the job is requeued,
+/// after its time limit it has failed. The same happens to its stop_token.
+///
+/// A context that is destroyed requeues what is in flight there. What comes for it after that has
+/// failed: "the context of its executor is gone".
+template <class F>
+[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
+on(const boost::asio::any_io_executor& executor, F coroutine) {
+    return {{executor}, std::move(coroutine)};
+}
+/// Does the same for several executors, which get the jobs in turns: one for each thread. Throws
+/// std::invalid_argument when there are none.
+template <class F>
+[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
+on(const std::vector<boost::asio::any_io_executor>& executors, F coroutine) {
+    return {executors, std::move(coroutine)};
+}
+template <class F>
+[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
+on(std::initializer_list<boost::asio::any_io_executor> executors, F coroutine) {
+    return {executors, std::move(coroutine)};
+}
+
+} // namespace orizuru

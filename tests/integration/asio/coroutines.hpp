@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Coroutines as handlers of a worker, for the Asio that the including program calls `net`.
+
+#pragma once
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/do_not_retry.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace coroutines_test {
+
+using namespace std::chrono_literals;
+using orizuru::Job;
+using orizuru::JobContext;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::message_of;
+using orizuru::test::Record;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+using Timer = net::steady_timer;
+
+/// A context of its own thread, until it is ended.
+class Context {
+  public:
+    Context() : m_thread([this] { m_io->run(); }) {}
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+    ~Context() { end(); }
+
+    [[nodiscard]] net::any_io_executor executor() const { return m_io->get_executor(); }
+    [[nodiscard]] std::thread::id thread() const { return m_thread.get_id(); }
+    /// Runs nothing more; what was begun stays.
+    void stop() {
+        m_io->stop();
+        if (m_thread.joinable()) {
+            m_thread.join();
+        }
+    }
+    /// Destroys the context.
+    void end() {
+        if (m_io) {
+            stop();
+            m_work.reset();
+            m_io.reset();
+        }
+    }
+
+  private:
+    std::unique_ptr<net::io_context> m_io = std::make_unique<net::io_context>(1);
+    std::optional<net::executor_work_guard<net::io_context::executor_type>> m_work{
+        m_io->get_executor()};
+    std::thread m_thread;
+};
+
+net::awaitable<void> pass(std::chrono::milliseconds time) {
+    Timer timer(co_await net::this_coro::executor, time);
+    co_await timer.async_wait(net::use_awaitable);
+}
+
+struct Fixture : WorkerFixture {
+    Context context;
+    std::atomic<int> begun{0};
+    std::atomic<int> ended{0};
+
+    static QueueOptions any_number() {
+        QueueOptions chosen = much_later();
+        chosen.concurrency = 10'000;
+        return chosen;
+    }
+    /// A coroutine that waits for longer than any test runs.
+    [[nodiscard]] auto waiting() {
+        return [this](const Raw&) -> net::awaitable<void> {
+            const std::shared_ptr<void> end(nullptr, [this](void*) { ++ended; });
+            ++begun;
+            co_await pass(1h);
+        };
+    }
+    [[nodiscard]] bool have_begun(int count) {
+        return eventually([&] { return begun == count; });
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a coroutine may take each list of arguments, and runs on its executor "
+                           "alone, after other coroutines as well as before them") {
+    Worker worker(uri, options(2));
+    Record<std::thread::id> threads;
+    const auto note = [&](const std::string& text) -> net::awaitable<void> {
+        threads.add(std::this_thread::get_id());
+        co_await pass(1ms);
+        threads.add(std::this_thread::get_id());
+        handled.add(text);
+    };
+    worker
+        .handle<Raw>(
+            "q", "1",
+            orizuru::on(context.executor(),
+                        [&](const Raw& raw) -> net::awaitable<void> { co_await note(raw.bytes); }))
+        .handle<Raw>("q", "2",
+                     orizuru::on(context.executor(),
+                                 [&](const Raw& raw, JobContext<Raw>& job) -> net::awaitable<void> {
+                                     co_await note(raw.bytes + job.kind());
+                                 }))
+        .handle<Raw>(
+            "q", "3",
+            orizuru::on(context.executor(),
+                        [&](const Job<Raw>& job, JobContext<Raw>& run) -> net::awaitable<void> {
+                            co_await note(job.payload.bytes + run.kind());
+                        }))
+        .handle<Raw>("q", "4",
+                     orizuru::on(context.executor(),
+                                 [&](JobContext<Raw>& job) -> net::awaitable<void> {
+                                     co_await note(job->payload.bytes);
+                                 }))
+        .handle<Raw>(
+            "q", "5",
+            orizuru::on(context.executor(), [&](const Job<Raw>& job) -> net::awaitable<void> {
+                co_await note(job.payload.bytes);
+            }));
+    for (const std::string kind : {"1", "2", "3", "4", "5"}) {
+        auto job = orizuru::make_job(Raw{"of " + kind});
+        job.kind = kind;
+        redis.lpush("q", bytes_of(job));
+    }
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 5; }));
+    Texts all = handled.all();
+    std::ranges::sort(all);
+    CHECK(all == Texts{"of 1", "of 22", "of 33", "of 4", "of 5"});
+    CHECK(nothing_left());
+    for (const std::thread::id thread : threads.all()) {
+        CHECK(thread == context.thread());
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "thousands of coroutines wait at once in one thread") {
+    constexpr int count = 3000;
+    Worker worker(uri, options(1));
+    std::atomic<int> most{0};
+    std::atomic<bool> full{false};
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](const Raw&) -> net::awaitable<void> {
+                                       most = std::max(most.load(), ++begun - ended);
+                                       full = full || begun == count;
+                                       while (!full) {
+                                           co_await pass(10ms);
+                                       }
+                                       ++ended;
+                                   }),
+                       any_number());
+    push_jobs(Texts(count, "x"));
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == count; }));
+    CHECK(most == count);
+    CHECK(nothing_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a coroutine throws is a failed attempt") {
+    Worker worker(uri, options());
+    std::string payload = "later";
+    SUBCASE("after it was suspended") {}
+    SUBCASE("before it is suspended") { payload = "now"; }
+    SUBCASE("before it is a coroutine") { payload = "sooner"; }
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [](const Raw& raw) -> net::awaitable<void> {
+                                       if (raw.bytes == "sooner") {
+                                           throw std::runtime_error("declined");
+                                       }
+                                       return [](std::string when) -> net::awaitable<void> {
+                                           if (when == "later") {
+                                               co_await pass(1ms);
+                                           }
+                                           throw std::runtime_error("declined");
+                                       }(raw.bytes);
+                                   }),
+                       any_number());
+    push_jobs({payload});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(put_off().front().last_error == "declined");
+    CHECK(put_off().front().attempt == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a stop cancels coroutines, which are requeued, each in one piece") {
+    Worker worker(uri, options(2));
+    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());
+    push_jobs(Texts(500, "x"));
+    Running running(worker);
+    REQUIRE(have_begun(500));
+    CHECK(running.stop() == 0);
+    CHECK(ended == 500);
+    CHECK(jobs() == Texts(500, "x"));
+    for (const std::string& bytes : oldest_first("q")) {
+        CHECK(job_of(bytes).attempt == 1);
+    }
+    CHECK(held_jobs().empty());
+    CHECK(worker.statistics().requeued == 500);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a coroutine that is cancelled may still end its job") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [this](const Raw&) -> net::awaitable<void> {
+                                       ++begun;
+                                       try {
+                                           co_await pass(1h);
+                                       } catch (const std::exception&) { // cancelled
+                                           ++ended;
+                                       }
+                                   }),
+                       any_number());
+    push_jobs({"x"});
+    Running running(worker);
+    REQUIRE(have_begun(1));
+    CHECK(running.stop() == 0);
+    CHECK(ended == 1);
+    CHECK(worker.statistics().succeeded == 1);
+    CHECK(nothing_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a time limit cancels a coroutine, whose attempt has failed") {
+    Worker worker(uri, options());
+    QueueOptions chosen = any_number();
+    chosen.time_limit = 20ms;
+    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), chosen);
+    push_jobs({"x"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(ended == 1);
+    CHECK(contains(put_off().front().last_error, "the time limit of 20 ms is over"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "jobs of a context that does nothing are requeued by a stop") {
+    WorkerOptions chosen = options(2);
+    chosen.stop_timeout = 50ms;
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());
+    SUBCASE("it has begun them") {
+        push_jobs(Texts(100, "x"));
+        Running running(worker);
+        REQUIRE(have_begun(100));
+        context.stop();
+        CHECK(running.stop() == 0);
+    }
+    SUBCASE("it has not begun them") {
+        context.stop();
+        push_jobs(Texts(100, "x"));
+        Running running(worker);
+        REQUIRE(eventually([&] { return worker.running().size() == 100; }));
+        CHECK(running.stop() == 0);
+        CHECK(begun == 0);
+    }
+    CHECK(jobs() == Texts(100, "x"));
+    CHECK(held_jobs().empty());
+    context.end();
+    CHECK(ended == begun);
+    CHECK(jobs() == Texts(100, "x"));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a context that is destroyed gives its jobs back, and what comes then fails "
+                  "for that reason") {
+    Worker worker(uri, options(2));
+    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());
+    push_jobs({"x", "y"});
+    const Running running(worker);
+    REQUIRE(have_begun(2));
+    SUBCASE("its coroutines have begun") {}
+    SUBCASE("one has not begun") {
+        context.stop();
+        push_jobs({"z"});
+        REQUIRE(eventually([&] { return worker.running().size() == 3; }));
+    }
+    const std::size_t count = worker.running().size();
+    context.end();
+    CHECK(eventually([&] { return put_off().size() == count; }));
+    CHECK(jobs().empty());
+    CHECK(held_jobs().empty());
+    for (const Job<Raw>& job : put_off()) {
+        CHECK(job.attempt == 2); // those that were given back had none counted
+        CHECK(job.last_error == "the context of its executor is gone");
+    }
+    CHECK(ended == 2);
+    CHECK(worker.statistics().requeued == count);
+}
+
+TEST_CASE_FIXTURE(Fixture, "several executors get the jobs in turns") {
+    const Context other;
+    Record<std::thread::id> threads;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q",
+                       orizuru::on({context.executor(), other.executor()},
+                                   [&](const Raw&) -> net::awaitable<void> {
+                                       threads.add(std::this_thread::get_id());
+                                       co_return;
+                                   }),
+                       any_number());
+    push_jobs(Texts(10, "x"));
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 10; }));
+    const auto all = threads.all();
+    CHECK(std::ranges::count(all, context.thread()) == 5);
+    CHECK(std::ranges::count(all, other.thread()) == 5);
+    CHECK(message_of<std::invalid_argument>([&] {
+              static_cast<void>(
+                  orizuru::on({}, [](const Raw&) -> net::awaitable<void> { co_return; }));
+          }) == "a coroutine needs an executor");
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a strand of a pool runs each of its coroutines on one thread at a time") {
+    net::thread_pool pool(4);
+    std::atomic<int> at_once{0};
+    std::atomic<int> most{0};
+    {
+        Worker worker(uri, options());
+        worker.handle<Raw>("q",
+                           orizuru::on(net::make_strand(pool),
+                                       [&](const Raw&) -> net::awaitable<void> {
+                                           most = std::max(most.load(), ++at_once);
+                                           --at_once;
+                                           co_await pass(1ms);
+                                       }),
+                           any_number());
+        push_jobs(Texts(200, "x"));
+        const Running running(worker);
+        CHECK(eventually([&] { return worker.statistics().succeeded == 200; }));
+    }
+    CHECK(most == 1);
+    pool.join();
+}
+
+} // namespace coroutines_test
