@@ -82,7 +82,8 @@ class JobDone {
     void operator()(std::exception_ptr error) { take()->end(std::move(error)); }
     /// Ends the run undone: the job is requeued at the queue's serving end, and the attempt does
     /// not count. For a loop that goes while the worker goes on; the job comes again at once, so do
-    /// not answer a failure with it. Throws as a call does.
+    /// not answer a failure with it. With Guarantee::at_most_once, where nothing can come again,
+    /// and behind JobRun::fail or the time limit, it ends the run as failed. Throws as a call does.
     void requeue() { take()->leave_undone(); }
     /// True until it is called or moved from.
     [[nodiscard]] explicit operator bool() const noexcept { return m_run != nullptr; }

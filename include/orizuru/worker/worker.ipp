@@ -165,7 +165,7 @@ ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShu
     m_core->settlers.leave();
     const auto on_threads = std::ranges::count_if(
         running(), [](const RunningJob& job) { return job.thread.has_value(); });
-    return static_cast<int>(on_threads) + (m_core->closed ? 0 : 1);
+    return static_cast<int>(on_threads) + m_core->settlers.alive() + (m_core->closed ? 0 : 1);
 }
 
 ORIZURU_INLINE void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {

@@ -12,6 +12,7 @@
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_producer.hpp>
+#include <orizuru/jobs/pause.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/unique.hpp>
 #include <orizuru/ops/worker_metrics.hpp>
@@ -63,7 +64,9 @@ using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {
-    Kept kept;
+    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
+
+    ~Fixture() { static_cast<void>(kept.take_all()); }
 
     /// A handler that keeps what ends its job.
     [[nodiscard]] auto keep() const {
@@ -77,10 +80,8 @@ struct Fixture : WorkerFixture {
         chosen.concurrency = 10'000;
         return chosen;
     }
-    bool has_died(const std::string& why) const {
-        return eventually([&] { return diary.count(WorkerEventKind::died) == 1; }) &&
-               diary.of(WorkerEventKind::died).front().detail == why;
-    }
+    /// The worker has closed the consumer of the queue.
+    bool paused() { return info("clients", "blocked_clients") == 0; }
 };
 
 TEST_CASE_FIXTURE(Fixture, "a job whose handler has returned is held without a thread, until its "
@@ -311,6 +312,129 @@ TEST_CASE_FIXTURE(Fixture, "a JobDone ends one job, once") {
         done = JobDone();
         CHECK(eventually([&] { return put_off().size() == 1; }));
     }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a JobDone may leave its job undone, and the attempt does not count") {
+    QueueOptions chosen = any_number();
+    Worker worker(uri, options());
+    SUBCASE("then it comes again") {
+        worker.handle<Raw>("q", keep(), chosen);
+        push_jobs({"x"});
+        const Running running(worker);
+        REQUIRE(kept.has(1));
+        kept.take("x").requeue();
+        REQUIRE(kept.has(1));
+        CHECK(worker.running().at(0).attempt == 1);
+        CHECK(worker.statistics().requeued == 1);
+        kept.take("x")();
+        CHECK(eventually([&] { return nothing_left(); }));
+        CHECK(worker.statistics().failed == 0);
+    }
+    SUBCASE("at most once, it is gone, and this is told") {
+        chosen.guarantee = Guarantee::at_most_once;
+        worker.handle<Raw>("q", keep(), chosen);
+        push_jobs({"x"});
+        const Running running(worker);
+        REQUIRE(kept.has(1));
+        kept.take("x").requeue();
+        REQUIRE(eventually([&] { return diary.count(WorkerEventKind::discarded) == 1; }));
+        CHECK(diary.of(WorkerEventKind::discarded).front().detail == "left undone");
+        CHECK(worker.statistics().succeeded == 0);
+        CHECK(nothing_left());
+    }
+    SUBCASE("unless it has said that it fails") {
+        worker.handle<Raw>(
+            "q",
+            [kept = kept](JobContext<Raw>& job, JobDone done) {
+                job.fail("no such user");
+                kept.add("x", std::move(done));
+            },
+            chosen);
+        push_jobs({"x"});
+        const Running running(worker);
+        REQUIRE(kept.has(1));
+        kept.take("x").requeue();
+        REQUIRE(eventually([&] { return put_off().size() == 1; }));
+        CHECK(put_off().front().last_error == "no such user");
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that has ended gives its place to others, whoever keeps a JobDone "
+                  "that has no effect any more") {
+    QueueOptions chosen = much_later();
+    chosen.concurrency = 1;
+    Worker worker(uri, options());
+    worker.handle<Raw>(
+        "q",
+        [kept = kept](const Raw& raw, JobDone done) {
+            kept.add(raw.bytes, std::move(done));
+            if (raw.bytes == "x") {
+                throw std::runtime_error("busy");
+            }
+        },
+        chosen);
+    push_jobs({"x", "y"});
+    const Running running(worker);
+    CHECK(kept.has(2));
+    CHECK(eventually([&] { return put_off().size() == 1; }));
+    CHECK(held_jobs() == Texts{"y"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job is listed once while its handler is being called") {
+    const Gate gate;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [&](const Raw&, JobDone done) {
+        gate.pass();
+        done();
+    });
+    push_jobs({"x"});
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    CHECK(worker.running().size() == 1);
+    CHECK(worker.running().at(0).thread == 0);
+    gate.open();
+    CHECK(eventually([&] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "beside a kind whose handler blocks, a fetch takes a job for each free "
+                           "thread, and none while none is free") {
+    const Gate gate;
+    Worker worker(uri, options(2));
+    worker.serve("q", any_number())
+        .handle<Raw>("q", "later", keep())
+        .handle<Raw>("q", "now", [&](const Raw&) { gate.pass(); });
+    JobProducer<Raw>(uri, "q", {.kind = "now"}).push_all(std::vector<Raw>(20, Raw{"x"}));
+    const Running running(worker);
+    REQUIRE(gate.reached(2));
+    CHECK(held_jobs().size() == 2);
+    CHECK(jobs().size() == 18);
+    gate.open();
+    CHECK(eventually([&] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "jobs in flight of a queue that is paused meanwhile are acked at once") {
+    QueueOptions chosen = any_number();
+    chosen.lease = 24h; // else its beats would ack them
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", keep(), chosen);
+    push_jobs({"x", "y", "z"});
+    const Running running(worker);
+    REQUIRE(kept.has(3));
+    orizuru::Pause(uri, "q").pause();
+    REQUIRE(eventually([&] { return paused(); }));
+    kept.take("y")();
+    CHECK(eventually([&] { return held_jobs() == Texts{"x", "z"}; }));
+    kept.take("z")(std::make_exception_ptr(std::runtime_error("busy")));
+    CHECK(eventually([&] { return held_jobs() == Texts{"x"} && put_off().size() == 1; }));
+    orizuru::Pause(uri, "q").resume();
+    push_jobs({"v"});
+    REQUIRE(kept.has(2));
+    kept.take("x")();
+    CHECK(eventually([&] { return held_jobs() == Texts{"v"}; }));
+    kept.take("v")();
+    CHECK(eventually([&] { return held_jobs().empty(); }));
+    CHECK(diary.count(WorkerEventKind::lost) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a forked child cannot end a job, and does not by dropping what would") {

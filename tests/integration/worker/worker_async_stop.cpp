@@ -10,6 +10,8 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -21,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -45,7 +48,9 @@ using orizuru::test::time_of;
 using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {
-    Kept kept;
+    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
+
+    ~Fixture() { static_cast<void>(kept.take_all()); }
 
     [[nodiscard]] auto keep() const {
         return [kept = kept](const Raw& payload, JobDone done) {
@@ -109,10 +114,11 @@ TEST_CASE_FIXTURE(Fixture,
         payloads.push_back(std::to_string(i));
     }
     push_jobs(payloads);
-    Running running(*worker);
+    std::optional<Running> running(std::in_place, *worker);
     REQUIRE(kept.has(count));
     redis.command({"CONFIG", "RESETSTAT"});
-    CHECK(running.stop() == 0);
+    CHECK(running->stop() == 0);
+    running.reset();
     CHECK(jobs() == payloads);
     CHECK(held_jobs().empty());
     CHECK(nobody_left());
@@ -192,6 +198,87 @@ TEST_CASE_FIXTURE(Fixture, "a stop returns in time whatever Redis does, with job
         static_cast<void>(running.left());
     });
     CHECK(time < 7s); // 50 ms and 5 s
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that has failed before a stop has failed, though it is settled in the "
+                  "stop") {
+    const Gate gate;
+    QueueOptions chosen = any_number();
+    chosen.retry.decide = [gate](const std::exception_ptr&, int) {
+        gate.pass();
+        return orizuru::RetryDecision();
+    };
+    Worker worker(uri, options());
+    std::stop_token token;
+    worker.handle<Raw>(
+        "q",
+        [&](JobContext<Raw>& job, JobDone done) {
+            token = job.stop_token();
+            kept.add("x", std::move(done));
+        },
+        chosen);
+    push_jobs({"x", "y"});
+    Running running(worker);
+    REQUIRE(kept.has(2));
+    for (JobDone& done : kept.take_all()) {
+        done(std::make_exception_ptr(std::runtime_error("busy")));
+    }
+    REQUIRE(gate.reached());
+    worker.stop();
+    REQUIRE(eventually([&] { return token.stop_requested(); }));
+    gate.open();
+    CHECK(running.left() == 0);
+    CHECK(put_off().size() == 2);
+    CHECK(worker.statistics().requeued == 0);
+    CHECK(worker.statistics().failed == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a thread that settles and has not ended counts") {
+    const Gate gate;
+    QueueOptions chosen = any_number();
+    chosen.retry.decide = [gate](const std::exception_ptr&, int) {
+        gate.pass();
+        return orizuru::RetryDecision();
+    };
+    Worker worker(uri, impatient());
+    worker.handle<Raw>("q", keep(), chosen);
+    push_jobs({"x"});
+    Running running(worker);
+    REQUIRE(kept.has(1));
+    kept.take("x")(std::make_exception_ptr(std::runtime_error("busy")));
+    REQUIRE(gate.reached());
+    CHECK(running.stop() == 1);
+    gate.open();
+}
+
+TEST_CASE_FIXTURE(Fixture, "threads that wait for Redis end in time, though the queue was paused") {
+    orizuru::test::RedisServer own;
+    orizuru::test::RedisClient there(own.uri());
+    Worker worker(own.uri(), impatient());
+    worker.handle<Raw>("q", keep(), any_number());
+    Texts all;
+    for (int i = 0; i < 20; ++i) {
+        all.push_back(bytes_of(orizuru::make_job(Raw{"x"})));
+    }
+    there.lpush("q", all);
+    Running running(worker);
+    REQUIRE(kept.has(20));
+    orizuru::Pause(own.uri(), "q").pause();
+    REQUIRE(eventually([&] {
+        return orizuru::test::contains(there.command({"INFO", "clients"}).text,
+                                       "blocked_clients:0");
+    }));
+    own.pause();
+    const auto time = time_of([&] {
+        worker.stop();
+        for (JobDone& done : kept.take_all()) {
+            done(std::make_exception_ptr(std::runtime_error("busy")));
+        }
+        CHECK(running.left() == 0);
+    });
+    CHECK(time < 7s);
+    own.resume();
 }
 
 TEST_CASE_FIXTURE(Fixture, "a lease is kept for jobs in flight while their loop stands still") {

@@ -46,7 +46,9 @@ using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {
     Record<std::string> seen;
-    Kept kept;
+    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
+
+    ~Fixture() { static_cast<void>(kept.take_all()); }
 
     /// Writes "begin" and "end", with the outcome, each behind `name`.
     [[nodiscard]] JobObserver observer(const std::string& name = "") const {
@@ -151,7 +153,11 @@ TEST_CASE_FIXTURE(Fixture, "a run that a stop ends is told as requeued") {
     push_jobs({"x"});
     Running running(worker);
     REQUIRE(kept.has(1));
-    SUBCASE("since it does not end") { CHECK(running.stop() == 0); }
+    SUBCASE("since it does not end") {
+        CHECK(running.stop() == 0);
+        CHECK(seen.all() == Texts{"begin"});
+        static_cast<void>(kept.take("x")); // it may use its context until then
+    }
     SUBCASE("by its exception") {
         worker.stop();
         REQUIRE(eventually([&] { return token.stop_requested(); }));

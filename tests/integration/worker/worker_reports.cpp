@@ -62,7 +62,7 @@ class Counting final : public ServedQueue {
 
     void mark_suspects() noexcept override {}
     [[nodiscard]] TimePoint take_time() noexcept override { return {}; }
-    [[nodiscard]] std::shared_ptr<orizuru::detail::ConsumerCore> consumer() override { return {}; }
+    std::size_t flush_acks() override { return 0; }
     [[nodiscard]] std::string consumer_id() override { return id; }
 
     void succeed(int times) {

@@ -46,6 +46,23 @@ class ConsumerCore {
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
 
+    /// What guards keep of a consumer, while it lives and behind its end.
+    class Remainder {
+      public:
+        explicit Remainder(std::weak_ptr<Session> session) noexcept
+            : m_session(std::move(session)) {}
+
+        [[nodiscard]] bool gone() const noexcept { return m_session.expired(); }
+        /// As Consumer::flush; nothing to do when it is gone.
+        [[nodiscard]] std::size_t flush() const;
+        /// No wait for Redis ends later. Call it again behind the consumer's end.
+        void end_by(TimePoint time) const noexcept;
+
+      private:
+        std::weak_ptr<Session> m_session;
+    };
+    [[nodiscard]] Remainder remainder() const noexcept { return Remainder(m_session); }
+
     /// Decodes a message and returns the core of its guard, which gets the message at once: nothing
     /// can throw in between. Throws what the Codec throws.
     using Decode = FunctionRef<GuardCore&(const std::string& payload)>;

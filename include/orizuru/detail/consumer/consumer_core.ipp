@@ -119,6 +119,17 @@ ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::s
     }
 }
 
+ORIZURU_INLINE std::size_t ConsumerCore::Remainder::flush() const {
+    const auto session = m_session.lock();
+    return session ? session->flush() : 0;
+}
+
+ORIZURU_INLINE void ConsumerCore::Remainder::end_by(TimePoint time) const noexcept {
+    if (const auto session = m_session.lock()) {
+        session->end_by(time);
+    }
+}
+
 ORIZURU_INLINE void ConsumerCore::mark_suspects() { m_session->mark_suspects(); }
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }
 ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {

@@ -6,16 +6,15 @@
 // has refused: one by one they would cost a round trip for each job.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/worker/worker_event.hpp>
 
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,10 +26,9 @@ class AcksTogether {
   public:
     explicit AcksTogether(ServedQueue& queue) : m_queue(queue) {}
 
-    /// Sends all acks that `consumer` has accepted. Returns whether they were in time, and tells
-    /// when some were not; empty when Redis refuses. Without a consumer, as of a queue that is
-    /// closed, the last guard sends them.
-    std::optional<bool> flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept;
+    /// Calls `send`, which is Consumer::flush of whatever has accepted the acks. Returns whether
+    /// they were in time, and tells when some were not; empty when Redis refuses.
+    std::optional<bool> flush(FunctionRef<std::size_t()> send) noexcept;
     /// Returns when to repeat a flush that Redis has refused; empty when there is none to repeat.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
     void give_up() noexcept { m_retry_at.reset(); }
@@ -52,11 +50,10 @@ class AcksTogether {
     std::optional<JitteredPauses> m_pauses;
 };
 
-inline std::optional<bool>
-AcksTogether::flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept {
+inline std::optional<bool> AcksTogether::flush(FunctionRef<std::size_t()> send) noexcept {
     m_retry_at.reset();
     try {
-        const std::size_t late = consumer ? consumer->flush() : 0;
+        const std::size_t late = send();
         if (late > 0) {
             tell(WorkerEventKind::lost,
                  std::to_string(late) + " of the acks that were sent together came too late");

@@ -88,9 +88,12 @@ class FetchingQueue : public ServedQueue {
             open->mark_suspects();
         }
     }
-    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() override {
-        const std::lock_guard lock(m_closing);
-        return m_consumer;
+    std::size_t flush_acks() override {
+        std::size_t late = 0;
+        for (const ConsumerCore::Remainder& part : parts()) {
+            late += part.flush();
+        }
+        return late;
     }
     [[nodiscard]] std::string consumer_id() override {
         const auto open = consumer();
@@ -125,11 +128,16 @@ class FetchingQueue : public ServedQueue {
         if (m_consumer) {
             m_consumer->end_by(deadline);
         }
+        end_former_by(deadline);
     }
     /// Closes the consumer, until `limit`. It leaves the registry once its last task is settled.
     void disconnect() noexcept {
         const std::lock_guard lock(m_closing);
-        m_consumer.reset();
+        if (m_consumer) {
+            keep(m_consumer->remainder());
+            m_consumer.reset();
+            end_former_by(m_end_by);
+        }
     }
     [[nodiscard]] TimePoint take_time() noexcept override {
         return m_taken_at += Clock::duration(1);
@@ -196,9 +204,15 @@ class FetchingQueue : public ServedQueue {
     /// For the thread inside `take`.
     [[nodiscard]] Scratch& scratch() noexcept { return m_scratch; }
 
+    /// Null when the queue is closed. Any thread.
+    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() {
+        const std::lock_guard lock(m_closing);
+        return m_consumer;
+    }
+
     /// Returns how many jobs this number of free threads can begin at once.
     [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept {
-        return in_flight() != nullptr ? places() : std::min(threads, places());
+        return std::min(threads, places());
     }
     void place_free() noexcept override { m_news->signal(); }
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
@@ -227,6 +241,28 @@ class FetchingQueue : public ServedQueue {
         consumer->end_by(m_end_by);
         m_consumer = consumer;
     }
+    /// The consumer, and what jobs hold of former ones.
+    [[nodiscard]] std::vector<ConsumerCore::Remainder> parts() {
+        const std::lock_guard lock(m_closing);
+        std::vector<ConsumerCore::Remainder> all = m_former;
+        if (m_consumer) {
+            all.push_back(m_consumer->remainder());
+        }
+        return all;
+    }
+    void keep(ConsumerCore::Remainder former) noexcept {
+        std::erase_if(m_former, [](const auto& other) { return other.gone(); });
+        try {
+            m_former.push_back(std::move(former));
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // Then its acks wait for its heartbeat, a third of the lease.
+        }
+    }
+    void end_former_by(TimePoint deadline) const noexcept {
+        for (const ConsumerCore::Remainder& former : m_former) {
+            former.end_by(deadline);
+        }
+    }
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
     }
@@ -242,6 +278,7 @@ class FetchingQueue : public ServedQueue {
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;
+    std::vector<ConsumerCore::Remainder> m_former; ///< that a pause has closed
 };
 
 using FetchingQueues = std::vector<std::shared_ptr<FetchingQueue>>;

@@ -121,7 +121,7 @@ class JobBatchQueue final : public FetchingQueue {
         bool flush_before_handler();
         void flush_after_handler() {
             if (m_queue.options().guarantee == Guarantee::at_least_once) {
-                m_acks.flush(m_queue.consumer());
+                m_acks.flush([this] { return m_queue.flush_acks(); });
             }
         }
         void tell(WorkerEventKind kind, std::string_view detail) const noexcept {
@@ -289,10 +289,11 @@ inline void JobBatchQueue::BatchTask::try_again() noexcept {
 
 /// Waits while Redis refuses, since only this thread can go on with the handler.
 inline bool JobBatchQueue::BatchTask::flush_before_handler() {
-    std::optional<bool> flushed = m_acks.flush(m_consumer);
+    const auto send = [this] { return m_consumer->flush(); };
+    std::optional<bool> flushed = m_acks.flush(send);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
         sleep_until(*m_acks.retry_at(), m_queue.stop_token());
-        flushed = m_acks.flush(m_consumer);
+        flushed = m_acks.flush(send);
     }
     m_acks.give_up();
     return flushed == true;

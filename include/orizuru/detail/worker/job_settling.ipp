@@ -227,6 +227,8 @@ ORIZURU_INLINE std::optional<GuardCore::GivenUp> JobSettling::give_up(TimePoint 
         if (lock && !m_job.m_core->settled()) {
             m_job.m_worker = SettledBy::requeuing;
             given = m_job.m_core->give_up();
+        } else if (lock && m_job.m_worker == SettledBy::handler) {
+            m_queue.counts().add(Outcome::settled);
         }
         return true;
     });

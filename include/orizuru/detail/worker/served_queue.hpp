@@ -33,7 +33,6 @@
 
 namespace orizuru::detail {
 
-class ConsumerCore;
 class Heartbeat;
 class InFlight;
 class NodeLinks;
@@ -115,8 +114,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }
     /// Returns how many tasks have a place.
     [[nodiscard]] int running() const noexcept { return m_running; }
-    /// The consumer that fetches the jobs; null while it is closed. Any thread.
-    [[nodiscard]] virtual std::shared_ptr<ConsumerCore> consumer() = 0;
+    /// Sends the acks that were accepted and are not sent yet, as Consumer::flush does, those of
+    /// consumers that a pause has closed included; returns how many were late. Any thread.
+    virtual std::size_t flush_acks() = 0;
     /// The id of the consumer; empty while it is closed. Any thread.
     [[nodiscard]] virtual std::string consumer_id() = 0;
     /// Adds the queue's name to it. By reference: a copy would cost each job more than its counts.

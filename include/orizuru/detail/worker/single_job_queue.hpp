@@ -19,6 +19,7 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,7 @@ class SingleJobQueue final : public FetchingQueue {
         if (handling.end == JobHandling::End::later && in_flight() == nullptr) {
             set_in_flight(std::make_shared<InFlight>(*this));
         }
+        m_blocks = m_blocks || handling.end == JobHandling::End::by_return;
         Kind kind{handling.make, {std::move(handling.call), std::move(options)}};
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
@@ -105,6 +107,10 @@ class SingleJobQueue final : public FetchingQueue {
     }
 
   private:
+    /// A job that ends later needs a thread only for its begin.
+    [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
+        return m_blocks ? FetchingQueue::jobs_for(threads) : places();
+    }
     [[gnu::cold]] [[nodiscard]] std::string why_unknown(std::string_view name) const {
         std::string why = name.empty() ? "no handler of jobs without a kind"
                                        : joined({"no handler of the kind '", name, "'"});
@@ -117,6 +123,7 @@ class SingleJobQueue final : public FetchingQueue {
     }
 
     bool m_chosen = false;
+    bool m_blocks = false; ///< one of the handlers does not end its jobs later
     std::map<std::string, Kind, std::less<>> m_kinds; // which tasks refer to
 };
 

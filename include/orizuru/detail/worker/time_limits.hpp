@@ -9,7 +9,6 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -20,20 +19,16 @@
 namespace orizuru::detail {
 
 class TimeLimits {
-    struct Run {
-        std::stop_source stop;
-        bool told = false;
-    };
-    using Runs = std::multimap<TimePoint, Run>; // by their deadlines
+    using Runs = std::multimap<TimePoint, std::stop_source>; // by their deadlines
 
   public:
-    /// The limit of one run, as long as it exists; for one thread.
+    /// The limit of one run, as long as it exists; for one thread at a time.
     class Limit {
       public:
         Limit(TimeLimits& limits, std::stop_token outer, std::chrono::milliseconds time)
             : m_limits(limits),
               m_run(limits.add(deadline_in(time))),
-              m_link(std::move(outer), StopBy{m_run->second.stop}) {}
+              m_link(std::move(outer), StopBy{m_run->second}) {}
         Limit(const Limit&) = delete;
         Limit& operator=(const Limit&) = delete;
         ~Limit() { m_limits.remove(m_run); }
@@ -41,7 +36,7 @@ class TimeLimits {
         /// A stop is requested on the thread inside `run` when the time is over, and when `outer`
         /// has one.
         [[nodiscard]] std::stop_token token() const noexcept {
-            return m_run->second.stop.get_token();
+            return m_run->second.get_token();
         }
         [[nodiscard]] bool exceeded(TimePoint at) const noexcept { return at >= m_run->first; }
 
@@ -62,22 +57,27 @@ class TimeLimits {
   private:
     [[nodiscard]] Runs::iterator add(TimePoint deadline) {
         const std::lock_guard lock(m_mutex);
-        const auto run = m_runs.emplace(deadline, Run());
-        m_news.notify_all();
+        const auto run = m_runs.emplace(deadline, std::stop_source());
+        if (deadline < next_deadline()) {
+            m_next = run;
+            m_news.notify_all();
+        }
         return run;
     }
     void remove(Runs::iterator run) noexcept {
         const std::lock_guard lock(m_mutex);
+        if (run == m_next) {
+            ++m_next;
+        }
         m_runs.erase(run);
     }
     [[nodiscard]] TimePoint next_deadline() const noexcept {
-        const auto next = std::ranges::find_if(
-            m_runs, [](const Runs::value_type& run) { return !run.second.told; });
-        return next == m_runs.end() ? TimePoint::max() : next->first;
+        return m_next == m_runs.end() ? TimePoint::max() : m_next->first;
     }
 
     std::mutex m_mutex; ///< guards what follows
     Runs m_runs;
+    Runs::iterator m_next = m_runs.end(); ///< the first that was not told yet
     std::condition_variable_any m_news;
 };
 
@@ -89,11 +89,7 @@ inline void TimeLimits::run(const std::stop_token& token) {
             m_news.wait_until(lock, token, next, [&] { return next_deadline() < next; });
             continue;
         }
-        Run& run = std::ranges::find_if(m_runs, [](const Runs::value_type& other) {
-                       return !other.second.told;
-                   })->second;
-        run.told = true;
-        std::stop_source stop = run.stop;
+        std::stop_source stop = m_next++->second;
         const Unlocked open(lock); // the handler's stop callbacks may take long
         stop.request_stop();
     }

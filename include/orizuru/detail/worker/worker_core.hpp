@@ -139,18 +139,22 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
 
 inline std::vector<RunningJob> WorkerCore::running() const {
     std::vector<RunningJob> jobs;
+    std::vector<std::shared_ptr<Task>> on_threads;
     const auto add = [&](std::optional<std::size_t> thread, const Task& task) {
         const JobRun& job = task.job();
         jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
     };
     for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
-        if (const auto task = pool.task(thread)) {
+        if (auto task = pool.task(thread)) {
             add(thread, *task);
+            on_threads.push_back(std::move(task));
         }
     }
     for_each_in_flight([&](InFlight& in_flight) {
         for (const auto& task : in_flight.running()) {
-            add({}, *task);
+            if (std::ranges::find(on_threads, task) == on_threads.end()) { // its handler is called
+                add({}, *task);
+            }
         }
     });
     return jobs;

@@ -43,6 +43,11 @@ class WorkerPool {
     /// Lets the threads go. Those that have not ended go on by themselves.
     void leave();
 
+    /// Returns how many threads have not ended.
+    [[nodiscard]] int alive() const {
+        const std::lock_guard lock(m_mutex);
+        return m_alive;
+    }
     [[nodiscard]] std::size_t threads() const {
         const std::lock_guard lock(m_mutex);
         return m_slots.size();

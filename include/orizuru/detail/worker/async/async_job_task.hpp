@@ -41,16 +41,18 @@ class AsyncJobTask : public JobTask,
           m_handler(handler),
           m_queue(queue.shared_from_this()),
           m_run(&run),
-          m_place(queue) {}
+          m_place(std::in_place, queue) {}
 
     Ran run(TimePoint ended) noexcept override {
         try {
             if (m_begun) {
                 settle();
+                make_way_if_alone();
             } else if (settling().begin(ended)) {
                 m_begun = true;
-                begin();
-                return {}; // from now on it is for the thread that settles it
+                if (begin()) {
+                    return {}; // from now on it is for the thread that settles it
+                }
             }
         } catch (...) {
             tell_thrown([this](std::string_view what) {
@@ -59,96 +61,126 @@ class AsyncJobTask : public JobTask,
         }
         return {retry_at().has_value()};
     }
+    void try_again() noexcept override {
+        JobTask::try_again();
+        make_way_if_alone();
+    }
+    void make_way() noexcept override { m_place.reset(); }
 
     // By JobDone.
 
-    void end(std::exception_ptr error) noexcept override {
-        m_done = {std::move(error), Clock::now()};
-        part_ends();
-    }
-    void leave_undone() noexcept override {
-        m_done = {nullptr, Clock::now(), true};
-        part_ends();
-    }
+    void end(std::exception_ptr error) noexcept override { end_part({std::move(error)}); }
+    void leave_undone() noexcept override { end_part({{}, true}); }
     [[nodiscard]] bool forked() const noexcept override {
         return m_queue->shared().process.forked();
     }
 
     std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept override {
-        std::optional<GuardCore::GivenUp> given = settling().give_up(until);
-        if (given && m_observed) {
-            m_observed->end({});
-        }
-        return given;
+        m_place.reset();
+        return settling().give_up(until);
     }
 
   private:
     struct End {
         std::exception_ptr error = {};
-        TimePoint at{};
         bool undone = false;
+        bool in_a_stop = false;
+        TimePoint at{};
     };
 
-    void begin();
+    [[nodiscard]] bool begin();
     void settle();
+    /// Of those that are acked together, EndedJobs knows when that is done.
+    void make_way_if_alone() noexcept {
+        if (m_pace == InFlight::Pace::by_redis && !retry_at()) {
+            make_way();
+        }
+    }
+    void end_part(End end) noexcept {
+        m_done = std::move(end);
+        note_time(m_done);
+        part_ends();
+    }
+    void note_time(End& end) const noexcept {
+        end.in_a_stop = m_queue->stop_token().stop_requested();
+        end.at = Clock::now();
+    }
     /// Ends the run when both the handler has returned and JobDone was called.
     void part_ends() noexcept {
         if (m_open_parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
             end_run(m_done);
         }
     }
-    void end_run(const End& end) noexcept {
-        const bool succeeded =
-            !end.error && !end.undone && !job().failure() && !m_call->exceeded(end.at);
-        end_handling();
-        m_queue->in_flight()->end(*this, succeeded && settling().succeeds_at_once()
-                                             ? InFlight::Pace::at_once
-                                             : InFlight::Pace::by_redis);
+    void end_run(const End& end) noexcept;
+    [[nodiscard]] bool exceeded(const End& end) const noexcept {
+        return m_call && m_call->exceeded(end.at);
     }
 
     const KindHandler& m_handler;
     const std::shared_ptr<ServedQueue> m_queue; ///< JobDone may outlive the worker
     JobRun* const m_run;
-    ServedQueue::Place m_place;
+    std::optional<ServedQueue::Place> m_place;
     bool m_begun = false;
     std::optional<ObservedRuns> m_observed;
-    std::optional<HandlerCall> m_call;
+    std::optional<HandlerCall> m_call; ///< empty where there was no memory for it
     std::atomic<int> m_open_parts{2};
-    End m_done;   ///< JobDone's
-    End m_thrown; ///< the handler's own, if it throws
+    InFlight::Pace m_pace{}; ///< once it has ended
+    End m_done;              ///< JobDone's
+    End m_thrown;            ///< the handler's own, if it throws
 };
 
-inline void AsyncJobTask::begin() {
+/// Returns false when the worker shuts down, and the job was requeued instead.
+inline bool AsyncJobTask::begin() {
     WorkerShared& shared = m_queue->shared();
     const std::shared_ptr<AsyncJobTask> self = shared_from_this(); // JobDone may let go of it
-    m_observed.emplace(shared, std::span(&m_run, 1));
-    m_call.emplace(shared, std::span(&m_run, 1), m_queue->time_limit(m_handler.options));
     JobDone done(self);
     begin_handling();
+    m_observed.emplace(shared, std::span(&m_run, 1));
     if (!m_queue->in_flight()->add(*this, self)) {
-        Handling requeued;
-        requeued.interrupted = true; // the worker shuts down, and requeues what its threads have
-        m_observed->end(requeued);
-        return;
+        Handling undone;
+        undone.interrupted = true;
+        m_observed->end(undone);
+        end_handling();
+        settling().end(undone);
+        return false;
     }
     try {
+        m_call.emplace(shared, std::span(&m_run, 1), m_queue->time_limit(m_handler.options));
         const EndOfForks end(shared.process);
         m_handler.call(*m_run, std::move(done));
     } catch (...) {
-        m_thrown = {std::current_exception(), Clock::now()};
+        m_thrown.error = std::current_exception();
+        note_time(m_thrown);
         m_open_parts = 0; // JobDone has no effect
         end_run(m_thrown);
-        return;
+        return true;
     }
     part_ends();
+    return true;
+}
+
+inline void AsyncJobTask::end_run(const End& end) noexcept {
+    end_handling();
+    const bool succeeded = !end.error && !end.undone && !job().failure() && !exceeded(end);
+    m_pace = succeeded && settling().succeeds_at_once() ? InFlight::Pace::at_once
+                                                        : InFlight::Pace::by_redis;
+    if (!m_queue->in_flight()->end(*this, m_pace)) {
+        // A stop has given the job up. Only now does nobody use its context any more.
+        m_observed->end({});
+    }
 }
 
 inline void AsyncJobTask::settle() {
     const End& end = m_thrown.error ? m_thrown : m_done;
-    const bool undone = end.undone && !m_call->exceeded(end.at);
-    m_call->end(end.at);
+    const bool undone = end.undone && !exceeded(end);
+    if (m_call) {
+        m_call->end(end.at);
+    }
     Handling handling = end.error ? HandlerCall::failed(*m_run, end.error) : Handling();
-    handling.interrupted = handling.interrupted || undone;
+    handling.interrupted = (handling.interrupted && end.in_a_stop) || undone;
+    if (undone) {
+        handling.thrown = "left undone"; // for a job that was acked before
+    }
     handling.ended = end.at;
     m_observed->end(handling);
     settling().end(handling);

@@ -71,7 +71,14 @@ class EndedJobs final : public Task {
     void flush() noexcept {
         const QueueOptions& options = m_queue.options();
         if (options.ack == AckMode::immediate && options.guarantee == Guarantee::at_least_once) {
-            m_acks.flush(m_queue.consumer());
+            m_acks.flush([this] { return m_queue.flush_acks(); });
+        }
+        if (!m_acks.retry_at()) {
+            for (const auto& job : m_jobs) {
+                if (!job->retry_at()) {
+                    job->make_way();
+                }
+            }
         }
     }
 

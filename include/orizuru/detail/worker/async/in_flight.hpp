@@ -68,8 +68,8 @@ class InFlight {
     }
     /// Keeps the task until its end; `task` is or has the job. Returns false once it is closed.
     bool add(Job& job, std::shared_ptr<Task> task) noexcept;
-    /// The job is to be settled, unless close() has given it up. Once.
-    void end(Job& job, Pace pace) noexcept;
+    /// The job is to be settled. Once. Returns false if close() has given it up.
+    bool end(Job& job, Pace pace) noexcept;
     /// Gives ended jobs of a pace to a thread that settles them. Lives as long as this.
     [[nodiscard]] TaskSource& source(Pace pace) noexcept { return m_sources[index(pace)]; }
 
@@ -189,10 +189,10 @@ inline bool InFlight::add(Job& job, std::shared_ptr<Task> task) noexcept {
     return true;
 }
 
-inline void InFlight::end(Job& job, Pace pace) noexcept {
+inline bool InFlight::end(Job& job, Pace pace) noexcept {
     const Lock lock(m_mutex);
     if (!job.m_task) {
-        return;
+        return false;
     }
     m_running.erase(job);
     Ended& ended = m_ended[index(pace)];
@@ -203,6 +203,7 @@ inline void InFlight::end(Job& job, Pace pace) noexcept {
     if (over()) {
         notify_all();
     }
+    return true;
 }
 
 /// Waits until jobs have ended; null when there will be no more.
@@ -211,10 +212,14 @@ inline std::shared_ptr<Task> InFlight::next(Pace pace) {
     Lock lock(m_mutex);
     ended.news.wait(lock, [&] { return !ended.empty() || over(); });
     ended.news.wait_for(lock, longest_gathering, [&] { return enough(pace) || over(); });
-    return m_stage == Stage::closed || ended.empty() ? nullptr : take(ended);
+    if (m_stage == Stage::closed || ended.empty()) {
+        return nullptr;
+    }
+    return pace == Pace::at_once ? take(ended) : ended.take_first();
 }
 
-/// Takes some of these together; without memory for that, the first alone.
+/// Takes some of these together; without memory for that, the first alone: its ack then goes with
+/// the next ones.
 inline std::shared_ptr<Task> InFlight::take(Jobs& ended) {
     std::shared_ptr<EndedJobs> together;
     try {

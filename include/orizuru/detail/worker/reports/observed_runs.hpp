@@ -75,8 +75,11 @@ class ObservedRuns {
         using SettledBy = JobRun::SettledBy;
         const auto lock = job.lock_guard();
         const SettledBy by = job.settled_by();
+        if (by == SettledBy::requeuing) {
+            return {JobEnd::Outcome::requeued};
+        }
         const bool interrupted = handling.interrupted && !job.failure();
-        if (by == SettledBy::requeuing || (by == SettledBy::nobody && interrupted)) {
+        if (by == SettledBy::nobody && interrupted) {
             return {JobEnd::Outcome::requeued};
         }
         if (auto why = failure_of(job, handling)) {
