@@ -25,13 +25,14 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = ["examples/README.md",
-            *(f"examples/{page}.md" for page in ("core", "jobs", "workers", "effects", "servers", "program"))]
+            *(f"examples/{page}.md" for page in ("core", "jobs", "workers", "async", "effects", "servers", "program"))]
 FILES = ["README.md", *EXAMPLES, "tests/README.md", "include/orizuru/README.md"]
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in FILES}
 MOST_LINES = 400
 
 NEEDS_POSTGRES = re.compile(r"pqxx::|orizuru::(Schema|Inbox|Outbox|Ledger)")
 NEEDS_JSON = re.compile(r"nlohmann|JsonMessage")
+NEEDS_ASIO = re.compile(r"asio::")
 
 
 def blocks(text, language):
@@ -118,10 +119,14 @@ def check_tried():
 # --- what is compiled -----------------------------------------------------------------------------
 
 
-def has_header(header):
-    found = f"#if !__has_include(<{header}>)\n#error\n#endif\n"
-    return subprocess.run([*COMPILER, "-x", "c++", "-E", "-"], input=found, text=True, check=False,
+def compiles(text):
+    command = [*COMPILER, "-std=c++20", "-x", "c++", "-fsyntax-only", "-"]
+    return subprocess.run(command, input=text, text=True, check=False,
                           capture_output=True).returncode == 0
+
+
+def has_header(header):
+    return compiles(f"#if !__has_include(<{header}>)\n#error\n#endif\n")
 
 
 def postgres_flags():
@@ -149,6 +154,9 @@ def check_code():
         json = []
     else:
         json = ["-DHAS_JSON"]
+    if not compiles("#include <asio/awaitable.hpp>\nasio::awaitable<void> f();"):
+        parts = {name: [part for part in found if not NEEDS_ASIO.search(part)]
+                 for name, found in parts.items()}
     flags = postgres_flags()
     if flags is None:
         parts = {name: [part for part in found if not NEEDS_POSTGRES.search(part)]

@@ -99,11 +99,12 @@ class JobRun {
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// Which of the queue's handlers it is for; empty: the one without a kind.
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
-    /// Returns what travels beside the payload. For the thread that handles the job.
+    /// Returns what travels beside the payload. For the thread that handles the job, or whoever
+    /// holds its JobDone.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
     /// Changes an attribute: for the rest of this run, and for the next try when this one fails; a
-    /// message that the handler itself puts off has its own. For the thread that handles the job.
-    /// Throws std::invalid_argument when there are too many then or the name is empty: nothing has
+    /// message that the handler itself puts off has its own. For the same thread. Throws
+    /// std::invalid_argument when there are too many then or the name is empty: nothing has
     /// changed.
     void set_attribute(std::string_view name, std::string value) {
         JobAttributes changed = m_head.attributes;
@@ -169,7 +170,7 @@ class JobRun {
     bool extend_unique(std::chrono::milliseconds ttl) { return m_host->extend_unique(m_head, ttl); }
 
     /// Marks the job as failed, as if the handler had thrown a std::runtime_error. The worker
-    /// retries or buries the job when the handler has returned.
+    /// retries or buries the job when the run has ended. For the same thread.
     void fail(std::string reason) { m_failure = std::move(reason); }
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 

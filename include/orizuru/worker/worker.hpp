@@ -49,8 +49,8 @@ class WorkerShutdown;
 /// needed, to ask about failed jobs and to tell of progress.
 ///
 /// Threads: `concurrency` for the handlers, which take turns at waiting for all queues; five more,
-/// which mostly wait; one for each queue with an `on_beat`; and one when a handler has a time
-/// limit.
+/// which mostly wait; one for each queue with an `on_beat`; two for each queue with a JobDone,
+/// which settle what has ended; and one when a handler has a time limit.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws
@@ -166,9 +166,9 @@ class Worker {
     /// redelivers jobs that could be neither settled nor requeued by then, after the lease.
     ///
     /// Returns the number of threads that have not ended, because a handler did not return or Redis
-    /// did not answer. When it is not 0, end the process with std::_Exit: these threads go on and
-    /// use their objects, and what they settle has no effect. Threads that only wait for Redis end
-    /// in time.
+    /// did not answer; jobs in flight, which have none, are requeued and do not count. When it is
+    /// not 0, end the process with std::_Exit: these threads go on and use their objects, and what
+    /// they settle has no effect. Threads that only wait for Redis end in time.
     ///
     /// Signals: SIGTERM and SIGINT stop the worker; one that comes while it stops ends the process
     /// at once, and its jobs are redelivered after the lease. SIGTSTP ends fetching, as quiet()
@@ -197,7 +197,8 @@ class Worker {
     [[nodiscard]] WorkerStatistics statistics() const;
     /// Does the same for each queue, with the times of the jobs.
     [[nodiscard]] std::vector<QueueStatistics> queue_statistics() const;
-    /// The jobs that run now; empty outside `run`. Any thread.
+    /// The jobs that run now, those in flight behind those on threads; empty outside `run`. Any
+    /// thread.
     [[nodiscard]] std::vector<RunningJob> running() const;
     /// Returns how many threads there are for jobs; 0 before `run`. Any thread.
     [[nodiscard]] std::size_t threads() const;

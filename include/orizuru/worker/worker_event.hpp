@@ -18,8 +18,9 @@ enum class WorkerEventKind {
     started,   ///< all queues are open, and jobs run
     quieted,   ///< it fetches nothing more; jobs that run go on
     stopping,  ///< `run` ends: it fetches nothing more, and handlers are told to end
-    succeeded, ///< a job was handled and acked; a deferred ack may still be on its way. It comes
-               ///< for each job, on the thread that handled it
+    succeeded, ///< a job was handled and acked; the ack may still be on its way if it is deferred,
+               ///< or one of a batch or of jobs in flight (JobDone). It comes for each job, on the
+               ///< thread that handled it, or one that settles what was in flight
     failed,    ///< a handler failed; the job is retried after `retry_in`. Without `retry_in`, the
                ///< handler had settled the job, and the worker does not retry it
     died,      ///< a job is on the dead list; payload: its bytes; detail: the reason
@@ -28,13 +29,13 @@ enum class WorkerEventKind {
     expired,   ///< a job had expired when it was taken; it is gone
     lost,      ///< the lease was lost while a job ran: another worker gets the job, too
     requeued,  ///< a job is back in the queue: it did not end within stop_timeout, or its handler
-               ///< threw while the worker shut down
+               ///< threw while the worker shut down, or JobDone::requeue was called
     unsettled, ///< a settlement failed; it is repeated
     progress_failed, ///< the progress of a job could not be written; the job goes on
     fetch_failed,    ///< a queue cannot be read; the worker tries again
     upkeep_failed,   ///< a scheduler, a collector or a check of the queues failed; it is repeated
-    report,          ///< the answer to SIGTTIN; detail: a line for each thread
-    consumer         ///< an event of the queue's consumer or collector: `event`
+    report,  ///< the answer to SIGTTIN; detail: a line for each busy thread and job in flight
+    consumer ///< an event of the queue's consumer or collector: `event`
 };
 
 /// An event. Its views are valid only during the call of `on_event`.

@@ -73,8 +73,10 @@ struct QueueOptions {
     /// For QueueOrder::weighted; 1 to 1,000,000.
     int weight = 1;
     /// The most of its jobs or batches that run at once in this process, 1 to 10,000; empty: as
-    /// many as there are threads. With 1, jobs run in the order of the queue, each after the one
-    /// before has ended; those that fail come again later.
+    /// many as there are threads. Jobs of a handler with a JobDone run until it is called: of them
+    /// there may be more than threads, at about 3 KB each besides what they hold. With 1, jobs run
+    /// in the order of the queue, each after the one before has ended; those that fail come again
+    /// later.
     std::optional<int> concurrency = {};
     /// Decides if and when a failed job is retried. A job fails, too, when there is no memory to
     /// decode its payload; as no handler has begun then, it is retried with either guarantee.
@@ -91,17 +93,20 @@ struct QueueOptions {
     /// Time the worker may be unheard before its jobs go to others; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     /// With 1, a fetch takes one job, or one batch, for each free thread, and none while no thread
-    /// is free. Above 1, a fetch takes up to this many jobs, and up to twice as many are held. That
-    /// is faster for short jobs, but held jobs wait for a thread of this process even when another
-    /// process has a free one. From the second fetch on it takes about 512 KiB at most, to go by
-    /// the size of the jobs before. Jobs of more than 64 KiB on average come one by one, by LMOVE
-    /// on a connection of the queue's own: other queues' settlements do not wait for them.
+    /// is free; if all handlers of the queue take a JobDone, as many as may be in flight beside
+    /// those that are. Above 1, a fetch takes up to this many jobs, and up to twice as many are
+    /// held. That is faster for short jobs, but held jobs wait for a thread of this process even
+    /// when another process has a free one. From the second fetch on it takes about 512 KiB at
+    /// most, to go by the size of the jobs before. Jobs of more than 64 KiB on average come one by
+    /// one, by LMOVE on a connection of the queue's own: other queues' settlements do not wait for
+    /// them.
     int prefetch = 1;
     /// Deferred acks are faster for short jobs. After a crash more jobs run again, and the crash is
     /// counted for jobs that ended shortly before it, not for those that it interrupted. The
     /// ack of a job that waited apart is immediate. It has no effect with Guarantee::at_most_once,
     /// where each ack is awaited before the handler, nor for batches, whose acks go to Redis
-    /// together in one round trip.
+    /// together in one round trip. Immediate acks of jobs that end by JobDone are gathered for up
+    /// to 4 ms, and go to Redis together.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// Number of deaths of workers that a job survives; the next one sends it to the dead list.
@@ -109,7 +114,8 @@ struct QueueOptions {
     /// worker never fails, so this bounds it, and not `retry.max_attempts`. A dead worker's oldest
     /// jobs are blamed, as many as it runs at once: those that it ran, behind those that ended and
     /// whose settlement Redis had refused so far. All of them then wait apart: with n threads, a
-    /// worker holds at most n^(1 - c/3) such jobs at a time, where the one blamed most often was
+    /// worker holds at most n^(1 - c/3) such jobs at a time (n is the queue's concurrency where
+    /// that is more: JobDone), where the one blamed most often was
     /// blamed c times. So those that a killer takes along are not buried with it.
     int max_recoveries = 3;
     /// Limits of the dead list: the number of entries, and their age.
@@ -131,7 +137,8 @@ struct WorkerOptions {
     /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
     /// also names its connections, as ConsumerOptions::name does.
     std::string name = "worker";
-    /// The most jobs or batches that run at once, each on a thread: 1 to 10,000.
+    /// The most jobs or batches that run at once, each on a thread: 1 to 10,000. One with a JobDone
+    /// needs a thread only until its handler has returned.
     int concurrency = 10;
     QueueOrder order = QueueOrder::strict;
     /// Time a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis does

@@ -19,8 +19,9 @@ struct WorkerStatistics {
     std::uint64_t failed = 0;    ///< failed attempts, so one job may count several times
     std::uint64_t died = 0;      ///< gone to the dead list
     std::uint64_t expired = 0;
-    std::uint64_t settled = 0;   ///< by their handlers, without a failure
-    std::uint64_t requeued = 0;  ///< not done, or interrupted, when the worker shut down
+    std::uint64_t settled = 0; ///< by their handlers, without a failure
+    std::uint64_t requeued =
+        0; ///< not done, or interrupted, when the worker shut down; left undone
     std::uint64_t discarded = 0; ///< gone after their last failure, not to the dead list
 };
 

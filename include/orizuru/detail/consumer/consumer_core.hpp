@@ -46,7 +46,7 @@ class ConsumerCore {
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
 
-    /// What guards keep of a consumer, while it lives and behind its end.
+    /// The part of a consumer that guards keep, while it lives and behind its end.
     class Remainder {
       public:
         explicit Remainder(std::weak_ptr<Session> session) noexcept

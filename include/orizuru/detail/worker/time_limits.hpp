@@ -35,9 +35,7 @@ class TimeLimits {
 
         /// A stop is requested on the thread inside `run` when the time is over, and when `outer`
         /// has one.
-        [[nodiscard]] std::stop_token token() const noexcept {
-            return m_run->second.get_token();
-        }
+        [[nodiscard]] std::stop_token token() const noexcept { return m_run->second.get_token(); }
         [[nodiscard]] bool exceeded(TimePoint at) const noexcept { return at >= m_run->first; }
 
       private:

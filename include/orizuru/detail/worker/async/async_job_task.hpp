@@ -90,7 +90,7 @@ class AsyncJobTask : public JobTask,
 
     [[nodiscard]] bool begin();
     void settle();
-    /// Of those that are acked together, EndedJobs knows when that is done.
+    /// For a job that is settled by itself; EndedJobs knows when those acked together are done.
     void make_way_if_alone() noexcept {
         if (m_pace == InFlight::Pace::by_redis && !retry_at()) {
             make_way();
