@@ -41,6 +41,8 @@
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.ipp>
 #include <orizuru/detail/values/endpoint.ipp>
+#include <orizuru/detail/worker/async/async_job_task.hpp>
+#include <orizuru/detail/worker/async/async_job_task.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_settling.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>

@@ -9,6 +9,7 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/worker/async/in_flight.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/job_type.hpp>

@@ -6,11 +6,9 @@
 // calls the handler, and once the job has ended, another one settles it.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/forked_child.hpp>
-#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/worker/async/in_flight.hpp>
-#include <orizuru/detail/worker/handling.hpp>
+#include <orizuru/detail/worker/async/job_in_flight.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
@@ -18,20 +16,17 @@
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/job_done.hpp>
-#include <orizuru/worker/worker_event.hpp>
 
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
 
 class AsyncJobTask : public JobTask,
-                     public InFlight::Job,
+                     public JobInFlight,
                      public UnendedRun,
                      public std::enable_shared_from_this<AsyncJobTask> {
   public:
@@ -43,34 +38,14 @@ class AsyncJobTask : public JobTask,
           m_run(&run),
           m_place(std::in_place, queue) {}
 
-    Ran run(TimePoint ended) noexcept override {
-        try {
-            if (m_begun) {
-                settle();
-                make_way_if_alone();
-            } else if (settling().begin(ended)) {
-                m_begun = true;
-                if (begin()) {
-                    return {}; // from now on it is for the thread that settles it
-                }
-            }
-        } catch (...) {
-            tell_thrown([this](std::string_view what) {
-                settling().tell(WorkerEventKind::unsettled, what);
-            });
-        }
-        return {retry_at().has_value()};
-    }
-    void try_again() noexcept override {
-        JobTask::try_again();
-        make_way_if_alone();
-    }
+    ORIZURU_INLINE Ran run(TimePoint ended) noexcept override;
+    ORIZURU_INLINE void try_again() noexcept override;
     void make_way() noexcept override { m_place.reset(); }
 
     // By JobDone.
 
-    void end(std::exception_ptr error) noexcept override { end_part({std::move(error)}); }
-    void leave_undone() noexcept override { end_part({{}, true}); }
+    ORIZURU_INLINE void end(std::exception_ptr error) noexcept override;
+    ORIZURU_INLINE void leave_undone() noexcept override;
     [[nodiscard]] bool forked() const noexcept override {
         return m_queue->shared().process.forked();
     }
@@ -90,28 +65,14 @@ class AsyncJobTask : public JobTask,
 
     [[nodiscard]] bool begin();
     void settle();
-    /// For a job that is settled by itself; EndedJobs knows when those acked together are done.
-    void make_way_if_alone() noexcept {
-        if (m_pace == InFlight::Pace::by_redis && !retry_at()) {
-            make_way();
-        }
-    }
-    void end_part(End end) noexcept {
-        m_done = std::move(end);
-        note_time(m_done);
-        part_ends();
-    }
+    void make_way_if_alone() noexcept;
+    void end_part(End end) noexcept;
+    void part_ends() noexcept;
+    void end_run(const End& end) noexcept;
     void note_time(End& end) const noexcept {
         end.in_a_stop = m_queue->stop_token().stop_requested();
         end.at = Clock::now();
     }
-    /// Ends the run when both the handler has returned and JobDone was called.
-    void part_ends() noexcept {
-        if (m_open_parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            end_run(m_done);
-        }
-    }
-    void end_run(const End& end) noexcept;
     [[nodiscard]] bool exceeded(const End& end) const noexcept {
         return m_call && m_call->exceeded(end.at);
     }
@@ -124,66 +85,13 @@ class AsyncJobTask : public JobTask,
     std::optional<ObservedRuns> m_observed;
     std::optional<HandlerCall> m_call; ///< empty where there was no memory for it
     std::atomic<int> m_open_parts{2};
-    InFlight::Pace m_pace{}; ///< once it has ended
-    End m_done;              ///< JobDone's
-    End m_thrown;            ///< the handler's own, if it throws
+    Pace m_pace{}; ///< once it has ended
+    End m_done;    ///< JobDone's
+    End m_thrown;  ///< the handler's own, if it throws
 };
 
-/// Returns false when the worker shuts down, and the job was requeued instead.
-inline bool AsyncJobTask::begin() {
-    WorkerShared& shared = m_queue->shared();
-    const std::shared_ptr<AsyncJobTask> self = shared_from_this(); // JobDone may let go of it
-    JobDone done(self);
-    begin_handling();
-    m_observed.emplace(shared, std::span(&m_run, 1));
-    if (!m_queue->in_flight()->add(*this, self)) {
-        Handling undone;
-        undone.interrupted = true;
-        m_observed->end(undone);
-        end_handling();
-        settling().end(undone);
-        return false;
-    }
-    try {
-        m_call.emplace(shared, std::span(&m_run, 1), m_queue->time_limit(m_handler.options));
-        const EndOfForks end(shared.process);
-        m_handler.call(*m_run, std::move(done));
-    } catch (...) {
-        m_thrown.error = std::current_exception();
-        note_time(m_thrown);
-        m_open_parts = 0; // JobDone has no effect
-        end_run(m_thrown);
-        return true;
-    }
-    part_ends();
-    return true;
-}
-
-inline void AsyncJobTask::end_run(const End& end) noexcept {
-    end_handling();
-    const bool succeeded = !end.error && !end.undone && !job().failure() && !exceeded(end);
-    m_pace = succeeded && settling().succeeds_at_once() ? InFlight::Pace::at_once
-                                                        : InFlight::Pace::by_redis;
-    if (!m_queue->in_flight()->end(*this, m_pace)) {
-        // A stop has given the job up. Only now does nobody use its context any more.
-        m_observed->end({});
-    }
-}
-
-inline void AsyncJobTask::settle() {
-    const End& end = m_thrown.error ? m_thrown : m_done;
-    const bool undone = end.undone && !exceeded(end);
-    if (m_call) {
-        m_call->end(end.at);
-    }
-    Handling handling = end.error ? HandlerCall::failed(*m_run, end.error) : Handling();
-    handling.interrupted = (handling.interrupted && end.in_a_stop) || undone;
-    if (undone) {
-        handling.thrown = "left undone"; // for a job that was acked before
-    }
-    handling.ended = end.at;
-    m_observed->end(handling);
-    settling().end(handling);
-}
-
 } // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/worker/async/async_job_task.ipp>
+#endif

@@ -14,6 +14,7 @@
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/async/ended_jobs.hpp>
+#include <orizuru/detail/worker/async/job_in_flight.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/task_source.hpp>
@@ -36,25 +37,8 @@ namespace orizuru::detail {
 /// Any thread.
 class InFlight {
   public:
-    /// Tells whether to settle a job that has ended needs a round trip of its own.
-    enum class Pace : std::uint8_t { at_once, by_redis };
+    using Pace = JobInFlight::Pace;
     static constexpr std::array paces{Pace::at_once, Pace::by_redis};
-
-    /// The base of a job that may be in flight.
-    class Job : public Linked {
-      public:
-        /// See JobSettling::give_up.
-        virtual std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept = 0;
-
-      protected:
-        Job() = default;
-        ~Job() = default;
-
-      private:
-        friend class InFlight;
-
-        std::shared_ptr<Task> m_task; ///< which is or has this; null when it is in no list
-    };
 
     explicit InFlight(ServedQueue& queue)
         : m_queue(queue), m_sources{Source(*this, Pace::at_once), Source(*this, Pace::by_redis)} {}
@@ -67,9 +51,9 @@ class InFlight {
         m_stage = Stage::open;
     }
     /// Keeps the task until its end; `task` is or has the job. Returns false once it is closed.
-    bool add(Job& job, std::shared_ptr<Task> task) noexcept;
+    bool add(JobInFlight& job, std::shared_ptr<Task> task) noexcept;
     /// The job is to be settled. Once. Returns false if close() has given it up.
-    bool end(Job& job, Pace pace) noexcept;
+    bool end(JobInFlight& job, Pace pace) noexcept;
     /// Gives ended jobs of a pace to a thread that settles them. Lives as long as this.
     [[nodiscard]] TaskSource& source(Pace pace) noexcept { return m_sources[index(pace)]; }
 
@@ -88,7 +72,7 @@ class InFlight {
         const Lock lock(m_mutex);
         std::vector<std::shared_ptr<Task>> tasks;
         tasks.reserve(m_running.count);
-        for (const Job& job : m_running.jobs) {
+        for (const JobInFlight& job : m_running.jobs) {
             tasks.push_back(job.m_task);
         }
         return tasks;
@@ -120,20 +104,20 @@ class InFlight {
     enum class Stage : std::uint8_t { open, finishing, closed };
 
     struct Jobs {
-        LinkedList<Job> jobs;
+        LinkedList<JobInFlight> jobs;
         std::size_t count = 0;
 
         [[nodiscard]] bool empty() const noexcept { return count == 0; }
-        void add(Job& job) noexcept {
+        void add(JobInFlight& job) noexcept {
             jobs.push_back(job);
             ++count;
         }
-        void erase(Job& job) noexcept {
+        void erase(JobInFlight& job) noexcept {
             jobs.erase(job);
             --count;
         }
         std::shared_ptr<Task> take_first() noexcept {
-            Job& job = *jobs.begin();
+            JobInFlight& job = *jobs.begin();
             erase(job);
             return std::move(job.m_task);
         }
@@ -179,7 +163,7 @@ class InFlight {
     std::array<Ended, paces.size()> m_ended; ///< and not yet taken, by pace
 };
 
-inline bool InFlight::add(Job& job, std::shared_ptr<Task> task) noexcept {
+inline bool InFlight::add(JobInFlight& job, std::shared_ptr<Task> task) noexcept {
     const Lock lock(m_mutex);
     if (m_stage == Stage::closed) {
         return false;
@@ -189,7 +173,7 @@ inline bool InFlight::add(Job& job, std::shared_ptr<Task> task) noexcept {
     return true;
 }
 
-inline bool InFlight::end(Job& job, Pace pace) noexcept {
+inline bool InFlight::end(JobInFlight& job, Pace pace) noexcept {
     const Lock lock(m_mutex);
     if (!job.m_task) {
         return false;
@@ -241,7 +225,7 @@ inline void InFlight::close(TimePoint until, Fifo<GuardCore::GivenUp>& messages)
     for (Jobs* const list :
          {&m_running, static_cast<Jobs*>(&m_ended[0]), static_cast<Jobs*>(&m_ended[1])}) {
         while (!list->empty()) {
-            Job& job = *list->jobs.begin();
+            JobInFlight& job = *list->jobs.begin();
             const std::shared_ptr<Task> task = list->take_first();
             const Unlocked open(lock);
             const std::optional<GuardCore::GivenUp> given = job.give_up(until);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Defines the functions of async_job_task.hpp.
+
+#include <orizuru/detail/base/forked_child.hpp>
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/worker/async/in_flight.hpp>
+#include <orizuru/detail/worker/handling.hpp>
+#include <orizuru/worker/worker_event.hpp>
+
+#include <span>
+#include <string_view>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE Task::Ran AsyncJobTask::run(TimePoint ended) noexcept {
+    try {
+        if (m_begun) {
+            settle();
+            make_way_if_alone();
+        } else if (settling().begin(ended)) {
+            m_begun = true;
+            if (begin()) {
+                return {}; // from now on it is for the thread that settles it
+            }
+        }
+    } catch (...) {
+        tell_thrown(
+            [this](std::string_view what) { settling().tell(WorkerEventKind::unsettled, what); });
+    }
+    return {retry_at().has_value()};
+}
+
+ORIZURU_INLINE void AsyncJobTask::try_again() noexcept {
+    JobTask::try_again();
+    make_way_if_alone();
+}
+
+/// For a job that is settled by itself; EndedJobs knows when those acked together are done.
+ORIZURU_INLINE void AsyncJobTask::make_way_if_alone() noexcept {
+    if (m_pace == Pace::by_redis && !retry_at()) {
+        make_way();
+    }
+}
+
+/// Returns false when the worker shuts down, and the job was requeued instead.
+ORIZURU_INLINE bool AsyncJobTask::begin() {
+    WorkerShared& shared = m_queue->shared();
+    const std::shared_ptr<AsyncJobTask> self = shared_from_this(); // JobDone may let go of it
+    JobDone done(self);
+    begin_handling();
+    m_observed.emplace(shared, std::span(&m_run, 1));
+    if (!m_queue->in_flight()->add(*this, self)) {
+        Handling undone;
+        undone.interrupted = true;
+        m_observed->end(undone);
+        end_handling();
+        settling().end(undone);
+        return false;
+    }
+    try {
+        m_call.emplace(shared, std::span(&m_run, 1), m_queue->time_limit(m_handler.options));
+        const EndOfForks end(shared.process);
+        m_handler.call(*m_run, std::move(done));
+    } catch (...) {
+        m_thrown.error = std::current_exception();
+        note_time(m_thrown);
+        m_open_parts = 0; // JobDone has no effect
+        end_run(m_thrown);
+        return true;
+    }
+    part_ends();
+    return true;
+}
+
+ORIZURU_INLINE void AsyncJobTask::end(std::exception_ptr error) noexcept {
+    end_part({std::move(error)});
+}
+
+ORIZURU_INLINE void AsyncJobTask::leave_undone() noexcept { end_part({{}, true}); }
+
+ORIZURU_INLINE void AsyncJobTask::end_part(End end) noexcept {
+    m_done = std::move(end);
+    note_time(m_done);
+    part_ends();
+}
+
+/// Ends the run when both the handler has returned and JobDone was called.
+ORIZURU_INLINE void AsyncJobTask::part_ends() noexcept {
+    if (m_open_parts.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        end_run(m_done);
+    }
+}
+
+ORIZURU_INLINE void AsyncJobTask::end_run(const End& end) noexcept {
+    end_handling();
+    const bool succeeded = !end.error && !end.undone && !job().failure() && !exceeded(end);
+    m_pace = succeeded && settling().succeeds_at_once() ? Pace::at_once : Pace::by_redis;
+    if (!m_queue->in_flight()->end(*this, m_pace)) {
+        // A stop has given the job up. Only now does nobody use its context any more.
+        m_observed->end({});
+    }
+}
+
+ORIZURU_INLINE void AsyncJobTask::settle() {
+    const End& end = m_thrown.error ? m_thrown : m_done;
+    const bool undone = end.undone && !exceeded(end);
+    if (m_call) {
+        m_call->end(end.at);
+    }
+    Handling handling = end.error ? HandlerCall::failed(*m_run, end.error) : Handling();
+    handling.interrupted = (handling.interrupted && end.in_a_stop) || undone;
+    if (undone) {
+        handling.thrown = "left undone"; // for a job that was acked before
+    }
+    handling.ended = end.at;
+    m_observed->end(handling);
+    settling().end(handling);
+}
+
+} // namespace orizuru::detail
