@@ -236,15 +236,16 @@ class Worker {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     detail::check_handler(handler, queue);
-    add(std::move(queue), std::move(options), detail::handling_by<T>(std::move(handler)));
+    detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
+    add(std::move(queue), std::move(options), std::move(handling));
     return *this;
 }
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, std::string kind, F handler, KindOptions options) {
     detail::check_handler(handler, queue);
-    add_kind(std::move(queue), std::move(kind), std::move(options),
-             detail::handling_by<T>(std::move(handler)));
+    detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
+    add_kind(std::move(queue), std::move(kind), std::move(options), std::move(handling));
     return *this;
 }
 
