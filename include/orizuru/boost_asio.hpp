@@ -65,11 +65,12 @@ struct BoostAsio {
 ///
 /// It is called, resumed and destroyed on the executor only, which must be that of one thread or a
 /// strand: Asio's cancellation needs that. When it returns, its job is acked; when it throws, its
-/// attempt has failed. `coroutine` and what it refers to live as long as the worker and its jobs.
+/// attempt has failed. `coroutine` lives as long as the worker and its jobs, and what it refers to
+/// must live as long.
 ///
 /// When the worker stops or the time limit is over, it is cancelled (cancellation_type::terminal):
 /// what it awaits ends with operation_aborted. Let that through: after a stop the job is requeued,
-/// after its time limit it has failed. The same happens to its stop_token.
+/// after its time limit it has failed. JobRun::stop_token hears of both as well.
 ///
 /// A context that is destroyed requeues what is in flight there. What comes for it after that has
 /// failed: "the context of its executor is gone".

@@ -99,8 +99,8 @@ class JobRun {
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// Which of the queue's handlers it is for; empty: the one without a kind.
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
-    /// Returns what travels beside the payload. For the thread that handles the job, or whoever
-    /// holds its JobDone.
+    /// Returns the data that travels beside the payload. For one thread at a time: the one that
+    /// handles the job, or the one that will call its JobDone.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
     /// Changes an attribute: for the rest of this run, and for the next try when this one fails; a
     /// message that the handler itself puts off has its own. For the same thread. Throws

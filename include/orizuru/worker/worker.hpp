@@ -79,7 +79,7 @@ class Worker {
     ///
     /// A handler that takes a JobDone behind its other arguments may return before its job has
     /// ended: the job is in flight then, without a thread, until JobDone is called (job_done.hpp).
-    /// Of those as many are in flight at once as QueueOptions::concurrency says.
+    /// QueueOptions::concurrency bounds the number of those.
     ///
     /// The handler must return or throw. pthread_exit, or the cancellation of its thread, ends the
     /// process by SIGABRT, because the C library forbids catching either; the jobs that the process

@@ -1388,7 +1388,7 @@ MUTANTS = [
          "worker_observers"),
     code("an observer hears of no end of a job that a stop requeues",
          "detail/worker/async/async_job_task.ipp",
-         "        m_observed->end({});\n", "",
+         "        m_observed->end(undone);\n    }\n}", "    }\n}",
          "worker_observers"),
     code("the first observer is not the outermost", "detail/worker/reports/observed_runs.hpp",
          "            tell(m_runs.back(), handling);\n            m_runs.pop_back();",

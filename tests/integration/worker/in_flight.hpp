@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/worker.hpp>
@@ -62,6 +63,26 @@ class Kept {
         std::vector<Named> all;
     };
     std::shared_ptr<Shelf> m_shelf = std::make_shared<Shelf>();
+};
+
+/// Jobs that end when their JobDone is taken from `kept`.
+struct InFlightFixture : WorkerFixture {
+    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
+
+    ~InFlightFixture() { static_cast<void>(kept.take_all()); }
+
+    /// A handler that keeps what ends its job.
+    [[nodiscard]] auto keep() const {
+        return [kept = kept](const Raw& payload, JobDone done) {
+            kept.add(payload.bytes, std::move(done));
+        };
+    }
+    /// Options for any number of jobs in flight, whose failures come again much later.
+    [[nodiscard]] static QueueOptions any_number() {
+        QueueOptions chosen = much_later();
+        chosen.concurrency = 10'000;
+        return chosen;
+    }
 };
 
 } // namespace orizuru::test

@@ -55,31 +55,14 @@ using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
-using orizuru::test::Kept;
+using orizuru::test::InFlightFixture;
 using orizuru::test::message_of;
 using orizuru::test::Running;
 using orizuru::test::server;
 using orizuru::test::status_of_child;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
 
-struct Fixture : WorkerFixture {
-    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
-
-    ~Fixture() { static_cast<void>(kept.take_all()); }
-
-    /// A handler that keeps what ends its job.
-    [[nodiscard]] auto keep() const {
-        return [kept = kept](const Raw& payload, JobDone done) {
-            kept.add(payload.bytes, std::move(done));
-        };
-    }
-    /// The jobs of the queue in flight, however many there are.
-    static QueueOptions any_number() {
-        QueueOptions chosen = much_later();
-        chosen.concurrency = 10'000;
-        return chosen;
-    }
+struct Fixture : InFlightFixture {
     /// The worker has closed the consumer of the queue.
     bool paused() { return info("clients", "blocked_clients") == 0; }
 };

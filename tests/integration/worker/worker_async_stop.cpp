@@ -43,27 +43,12 @@ using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
-using orizuru::test::Kept;
+using orizuru::test::InFlightFixture;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
-using orizuru::test::WorkerFixture;
 
-struct Fixture : WorkerFixture {
-    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
-
-    ~Fixture() { static_cast<void>(kept.take_all()); }
-
-    [[nodiscard]] auto keep() const {
-        return [kept = kept](const Raw& payload, JobDone done) {
-            kept.add(payload.bytes, std::move(done));
-        };
-    }
-    static QueueOptions any_number() {
-        QueueOptions chosen = much_later();
-        chosen.concurrency = 10'000;
-        return chosen;
-    }
+struct Fixture : InFlightFixture {
     WorkerOptions impatient() const {
         WorkerOptions chosen = options(2);
         chosen.stop_timeout = 50ms;

@@ -38,17 +38,13 @@ using orizuru::Worker;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
-using orizuru::test::Kept;
+using orizuru::test::InFlightFixture;
 using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
 
-struct Fixture : WorkerFixture {
+struct Fixture : InFlightFixture {
     Record<std::string> seen;
-    Kept kept; ///< which the handlers share, as the jobs in it share the handlers
-
-    ~Fixture() { static_cast<void>(kept.take_all()); }
 
     /// Writes "begin" and "end", with the outcome, each behind `name`.
     [[nodiscard]] JobObserver observer(const std::string& name = "") const {

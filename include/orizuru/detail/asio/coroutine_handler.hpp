@@ -23,23 +23,29 @@
 
 namespace orizuru::detail {
 
-/// A call of it returns what Library awaits.
-template <class F, class Library, class... Arguments>
-concept CoroutineOf = std::invocable<const F&, Arguments...> &&
-                      std::same_as < std::invoke_result_t<const F&, Arguments...>,
-typename Library::template Awaitable < void >> ;
+template <class Library>
+using AwaitableOf = typename Library::template Awaitable<void>;
 
+/// A coroutine of Library, called with these.
+template <class F, class Library, class... Arguments>
+concept CoroutineOf = requires(const F& coroutine, Arguments... arguments) {
+    { coroutine(static_cast<Arguments>(arguments)...) } -> std::same_as<AwaitableOf<Library>>;
+};
+
+// clang-format 14 takes what follows for comparisons.
+// clang-format off
 template <class F, class Library, class T>
-concept JobCoroutine = CoroutineOf < F,
-        Library, const T&, JobContext<T>
-& > || CoroutineOf<F, Library, const Job<T>&, JobContext<T>&> ||
-    CoroutineOf<F, Library, const T&> || CoroutineOf<F, Library, JobContext<T>&> ||
+concept JobCoroutine =
+    CoroutineOf<F, Library, const T&, JobContext<T>&> ||
+    CoroutineOf<F, Library, const Job<T>&, JobContext<T>&> ||
+    CoroutineOf<F, Library, const T&> ||
+    CoroutineOf<F, Library, JobContext<T>&> ||
     CoroutineOf<F, Library, const Job<T>&>;
+// clang-format on
 
 /// Calls it in the first form that it accepts.
 template <class Library, class T, JobCoroutine<Library, T> F>
-typename Library::template Awaitable<void> call_coroutine(const F& coroutine,
-                                                          JobContext<T>& context) {
+AwaitableOf<Library> call_coroutine(const F& coroutine, JobContext<T>& context) {
     if constexpr (CoroutineOf<F, Library, const T&, JobContext<T>&>) {
         return coroutine(context->payload, context);
     } else if constexpr (CoroutineOf<F, Library, const Job<T>&, JobContext<T>&>) {

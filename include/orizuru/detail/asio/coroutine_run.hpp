@@ -24,7 +24,7 @@ class CoroutineRun : public std::enable_shared_from_this<CoroutineRun<Library>> 
         : m_loop(std::move(loop)), m_done(std::move(done)) {}
     CoroutineRun(const CoroutineRun&) = delete;
     CoroutineRun& operator=(const CoroutineRun&) = delete;
-    /// Its loop has dropped what is left of it.
+    /// Requeues its job if that has not ended: the loop was destroyed.
     ~CoroutineRun() {
         m_stop.reset();
         if (m_done) {

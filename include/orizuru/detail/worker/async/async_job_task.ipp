@@ -99,8 +99,10 @@ ORIZURU_INLINE void AsyncJobTask::end_run(const End& end) noexcept {
     const bool succeeded = !end.error && !end.undone && !job().failure() && !exceeded(end);
     m_pace = succeeded && settling().succeeds_at_once() ? Pace::at_once : Pace::by_redis;
     if (!m_queue->in_flight()->end(*this, m_pace)) {
-        // A stop has given the job up. Only now does nobody use its context any more.
-        m_observed->end({});
+        // A stop requeues the job, or has done so. Only now does nobody use its context any more.
+        Handling undone;
+        undone.interrupted = true;
+        m_observed->end(undone);
     }
 }
 

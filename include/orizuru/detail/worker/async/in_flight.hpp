@@ -126,7 +126,7 @@ class InFlight {
         std::condition_variable news;
     };
 
-    // Then the next ones get their turn, and the places of these are free.
+    // A flush of more would keep their places from others for long.
     static constexpr std::size_t most_together = largest_batch;
     // For acks in another order than the list's, Redis looks through all of it, once for those that
     // come together. Measured with Redis 7.0, 10,000 jobs in flight and 17,500 a second: 34 us of
