@@ -1996,10 +1996,10 @@ MUTANTS = [
     code("a function that swallowed a failure has run", "detail/postgres/inbox_marks.hpp",
          "if (!is_unbroken(transaction, *marked)) {", "if (false) {",
          "inbox --test-case='*swallows*,*ends its transaction*'"),
-    code("connections that a restart has ended are tried one after the other",
+    code("connections that a firewall has forgotten are tried one after the other",
          "detail/postgres/attempts.hpp",
          "                pool.forget_idle();\n", "",
-         "inbox --test-case='connections that a restart*'"),
+         "inbox --test-case='connections that a firewall*'"),
     Mutant("a mark is committed before its effects",
            (("detail/postgres/inbox_marks.hpp", "        f(transaction);\n",
              "        transaction.commit();\n        pqxx::work effects(connection);\n"

@@ -480,24 +480,40 @@ TEST_CASE("work goes on when PostgreSQL is killed and started in the middle of i
     CHECK(pqxx::nontransaction(after).exec("SELECT count(*) FROM effects")[0][0].as<int>() == 1);
 }
 
-TEST_CASE("connections that a restart has ended do not use up an operation's patience") {
-    PostgresServer own;
-    Database database(own.conninfo(), {.patience = 3s});
-    Schema(database).apply();
-    Inbox inbox(database, "payments");
-    constexpr int threads = 40;
-    std::barrier all_inside(threads);
-    std::vector<std::thread> workers;
-    for (int i = 0; i < threads; ++i) {
+/// Returns when so many connections of the inbox's database are idle.
+void leave_idle(Inbox& inbox, int connections) {
+    std::barrier all_inside(connections);
+    std::vector<std::jthread> workers;
+    for (int i = 0; i < connections; ++i) {
         workers.emplace_back([&, i] {
             CHECK(inbox.run(std::to_string(i), [&](pqxx::work&) {
                 all_inside.arrive_and_wait();
             }) == InboxOutcome::ran);
         });
     }
-    std::ranges::for_each(workers, &std::thread::join);
+}
+
+TEST_CASE("connections that a restart has ended do not use up an operation's patience") {
+    PostgresServer own;
+    Database database(own.conninfo(), {.patience = 3s});
+    Schema(database).apply();
+    Inbox inbox(database, "payments");
+    leave_idle(inbox, 40);
     own.restart();
     CHECK(inbox.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
+}
+
+TEST_CASE_FIXTURE(InboxFixture,
+                  "connections that a firewall has forgotten, which is seen only when they are "
+                  "used, do not use up an operation's patience") {
+    PostgresProxy way;
+    Inbox own(way.to(database), "payments");
+    leave_idle(own, 40);
+    constexpr auto to_server = Relay::Direction::to_server;
+    for (std::size_t i = 0; i < way.proxy.accepted(); ++i) {
+        way.proxy.cut_after(to_server, way.proxy.bytes(i, to_server), Relay::Cut::rst, i);
+    }
+    CHECK(own.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
 }
 
 TEST_CASE("an operation gives up when PostgreSQL is away for longer than its patience") {
