@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Coroutines of Asio as handlers of a Worker, on the program's own loop. Needs Asio 1.19 or newer;
-// for Boost.Asio include <orizuru/boost_asio.hpp>.
+// Coroutines of Asio as handlers of a Worker, and pushes that they await, on the program's own
+// loop. Needs Asio 1.19 or newer; for Boost.Asio include <orizuru/boost_asio.hpp>.
 
 #include <asio/version.hpp>
 
@@ -11,20 +11,35 @@
 #error "<orizuru/asio.hpp> needs Asio 1.19 or newer"
 #endif
 
+#include <orizuru/async/async_producer.hpp>
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/asio/awaited_push.hpp>
 #include <orizuru/detail/asio/coroutine_handler.hpp>
 
+#include <exception>
 #include <initializer_list>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <asio/any_io_executor.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
+#include <asio/async_result.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
 #include <asio/cancellation_type.hpp>
 #include <asio/co_spawn.hpp>
+#include <asio/error.hpp>
+#include <asio/execution/context.hpp>
+#include <asio/execution/outstanding_work.hpp>
 #include <asio/execution_context.hpp>
 #include <asio/post.hpp>
+#include <asio/prefer.hpp>
+#include <asio/query.hpp>
+#include <asio/system_error.hpp>
+#include <asio/use_awaitable.hpp>
 
 #if !defined(ASIO_HAS_CO_AWAIT)
 #error "Asio finds no coroutines in this compiler: use g++ 12 or newer, say"
@@ -41,8 +56,16 @@ struct Asio {
     template <class T>
     using Awaitable = asio::awaitable<T>;
 
-    template <class Function>
-    static void post(const Executor& executor, Function function) {
+    template <class E>
+    [[nodiscard]] static Context& context_of(const E& executor) {
+        if constexpr (requires { executor.context(); }) { // use_future's has no other way
+            return executor.context();
+        } else {
+            return asio::query(executor, asio::execution::context);
+        }
+    }
+    template <class E, class Function>
+    static void post(const E& executor, Function function) {
         asio::post(executor, std::move(function));
     }
     template <class Ended>
@@ -51,6 +74,28 @@ struct Asio {
                        asio::bind_cancellation_slot(signal.slot(), std::move(ended)));
     }
     static void cancel(Signal& signal) { signal.emit(asio::cancellation_type::terminal); }
+
+    template <class Token, class Signature, class Start, class... Arguments>
+    static auto initiate(Start start, Token& token, Arguments... arguments) {
+        return asio::async_initiate<Token, Signature>(std::move(start), token,
+                                                      std::move(arguments)...);
+    }
+    template <class Handler>
+    [[nodiscard]] static auto executor_of(const Handler& handler) {
+        return asio::get_associated_executor(handler);
+    }
+    template <class Handler>
+    [[nodiscard]] static auto slot_of(const Handler& handler) {
+        return asio::get_associated_cancellation_slot(handler);
+    }
+    /// The context runs while there is a copy of it.
+    template <class E>
+    [[nodiscard]] static auto with_work(const E& executor) {
+        return asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    }
+    [[nodiscard]] static std::exception_ptr aborted() {
+        return std::make_exception_ptr(asio::system_error(asio::error::operation_aborted));
+    }
 };
 
 } // namespace detail
@@ -90,6 +135,22 @@ template <class F>
 [[nodiscard]] detail::CoroutineHandler<detail::Asio, F>
 on(std::initializer_list<asio::any_io_executor> executors, F coroutine) {
     return {executors, std::move(coroutine)};
+}
+
+/// Pushes a message; ends when Redis has it, or with what AsyncProducer::push tells. The token says
+/// how to wait, as with all of Asio; without one, the call is awaited:
+///
+///     co_await orizuru::async_push(producer, order);
+///
+/// Throws EncodeError at once; then nothing is pushed. Once called, the message is pushed, whatever
+/// becomes of the wait: if that is cancelled, it ends with operation_aborted; with a context that
+/// is destroyed, what waits there is destroyed. A callback without an executor of its own is called
+/// on Asio's threads.
+template <MessageEncodable T,
+          asio::completion_token_for<void(std::exception_ptr)> Token = asio::use_awaitable_t<>>
+auto async_push(AsyncProducer<T>& producer, const std::type_identity_t<T>& message,
+                Token&& token = Token()) {
+    return detail::async_push<detail::Asio, T, Token>(producer, message, token);
 }
 
 } // namespace orizuru

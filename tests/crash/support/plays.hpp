@@ -67,6 +67,13 @@ inline void push_buffered(Stage& stage) {
     }
 }
 
+/// Three pushes whose callers are told later, then three more by the same connection or the next.
+inline void push_async(Stage& stage) {
+    AsyncProducer<Raw> producer = async_producer_of(stage);
+    push_each(stage, producer, 3);
+    push_each(stage, producer, 3);
+}
+
 /// BLMOVE finds a message each time; both are acked.
 inline void fetch(Stage& stage) {
     stage.prepare(2);

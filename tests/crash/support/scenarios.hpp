@@ -26,6 +26,7 @@ inline constexpr std::array scenarios = std::to_array<Scenario>({
     {"push_all", plays::push_all},
     {"push_all_long", plays::push_all_long},
     {"push_buffered", plays::push_buffered},
+    {"push_async", plays::push_async},
     {"fetch", plays::fetch},
     {"fetch_waiting", plays::fetch_waiting},
     {"fetch_batch", plays::fetch_batch},

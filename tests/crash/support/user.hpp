@@ -8,13 +8,19 @@
 
 #include "crash/support/stage.hpp"
 
+#include <orizuru/async/async_producer.hpp>
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,6 +39,9 @@ inline BufferedProducer<Raw> buffered_producer_of(Stage& stage,
                                                   const BufferedProducerOptions& options) {
     return stage.insist(
         [&] { return BufferedProducer<Raw>(stage.endpoint(), stage.queue(), options); });
+}
+inline AsyncProducer<Raw> async_producer_of(Stage& stage) {
+    return stage.insist([&] { return AsyncProducer<Raw>(stage.endpoint(), stage.queue()); });
 }
 
 inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
@@ -137,6 +146,49 @@ void push_confirmed(Stage& stage, std::size_t count, How how) {
         }
         for (const std::string& message : batch) {
             stage.hears([=](Ledger& book) { book.pushed(message); });
+        }
+    });
+}
+
+/// Returns the lost connection that an AsyncProducer told of; nothing if the message was pushed.
+/// Made anew by the thread that is told: how exceptions are shared, sanitizers do not see.
+inline std::optional<ConnectionError> loss_of(const std::exception_ptr& error) {
+    if (!error) {
+        return std::nullopt;
+    }
+    try {
+        std::rethrow_exception(error);
+    } catch (const ConnectionError& lost) {
+        return ConnectionError(lost.what(), lost.in_doubt() ? ConnectionError::Outcome::in_doubt
+                                                            : ConnectionError::Outcome::not_run);
+    }
+}
+
+/// Pushes this many new messages at once, each of which is told by itself, until all are confirmed.
+inline void push_each(Stage& stage, AsyncProducer<Raw>& producer, std::size_t count) {
+    stage.insist([&] {
+        std::vector<std::pair<std::string, std::future<std::optional<ConnectionError>>>> pushed;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string message = stage.new_message();
+            const auto told = std::make_shared<std::promise<std::optional<ConnectionError>>>();
+            stage.asks([=](Ledger& book) { book.pushing(message); });
+            producer.push(Raw{message}, [told](const std::exception_ptr& error) {
+                told->set_value(loss_of(error));
+            });
+            pushed.emplace_back(message, told->get_future());
+        }
+        std::optional<ConnectionError> failure;
+        for (auto& [message, told] : pushed) {
+            const auto lost = told.get();
+            if (!lost) {
+                stage.hears([message = message](Ledger& book) { book.pushed(message); });
+            } else if (!lost->in_doubt()) {
+                stage.hears([message = message](Ledger& book) { book.not_pushed(message); });
+            }
+            failure = lost ? lost : failure;
+        }
+        if (failure) {
+            throw ConnectionError(*failure);
         }
     });
 }

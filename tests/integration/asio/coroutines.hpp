@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "integration/asio/context.hpp"
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
@@ -40,6 +41,7 @@ using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::contains;
+using orizuru::test::Context;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::Record;
@@ -48,39 +50,6 @@ using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
 using Timer = net::steady_timer;
-
-/// A context of its own thread, until it is ended.
-class Context {
-  public:
-    Context() : m_thread([this] { m_io->run(); }) {}
-    Context(const Context&) = delete;
-    Context& operator=(const Context&) = delete;
-    ~Context() { end(); }
-
-    [[nodiscard]] net::any_io_executor executor() const { return m_io->get_executor(); }
-    [[nodiscard]] std::thread::id thread() const { return m_thread.get_id(); }
-    /// Runs nothing more; what was begun stays.
-    void stop() {
-        m_io->stop();
-        if (m_thread.joinable()) {
-            m_thread.join();
-        }
-    }
-    /// Destroys the context.
-    void end() {
-        if (m_io) {
-            stop();
-            m_work.reset();
-            m_io.reset();
-        }
-    }
-
-  private:
-    std::unique_ptr<net::io_context> m_io = std::make_unique<net::io_context>(1);
-    std::optional<net::executor_work_guard<net::io_context::executor_type>> m_work{
-        m_io->get_executor()};
-    std::thread m_thread;
-};
 
 net::awaitable<void> pass(std::chrono::milliseconds time) {
     Timer timer(co_await net::this_coro::executor, time);

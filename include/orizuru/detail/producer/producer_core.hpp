@@ -41,6 +41,8 @@ class ProducerCore {
     void read(ServerClock& clock);
     /// Runs a command, given as bytes; error messages contain `name`.
     Reply command(std::string_view name, std::string_view bytes);
+    /// Ends nothing but the child's copy of the connection; not to be used or destroyed any more.
+    [[gnu::cold]] void close_after_fork() noexcept;
 
     [[nodiscard]] const Keys& keys() const;
     [[nodiscard]] const ProducerOptions& options() const;

@@ -79,4 +79,8 @@ ORIZURU_INLINE Reply ProducerCore::command(std::string_view name, std::string_vi
     return m_parts->pipeline.command(name, bytes);
 }
 
+ORIZURU_INLINE void ProducerCore::close_after_fork() noexcept {
+    m_parts->pipeline.close_after_fork();
+}
+
 } // namespace orizuru::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A push of an AsyncProducer, for a completion handler of Asio's.
+
+#include <orizuru/async/async_producer.hpp>
+#include <orizuru/detail/asio/awaited_call.hpp>
+#include <orizuru/detail/async/async_push.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+template <class Call>
+class AwaitedPush final : public AsyncPush {
+  public:
+    AwaitedPush(std::string payload, std::shared_ptr<Call> call) noexcept
+        : AsyncPush(std::move(payload)), m_call(std::move(call)) {}
+    void end(std::exception_ptr error) noexcept override { m_call->end(std::move(error)); }
+
+  private:
+    std::shared_ptr<Call> m_call;
+};
+
+/// Encodes at once; throws EncodeError then.
+template <class Library, class T, class Token>
+auto async_push(AsyncProducer<T>& producer, const T& message, Token& token) {
+    std::string encoded;
+    encode(message, encoded, producer.options().max_payload);
+    const auto start = [](auto handler, AsyncProducerCore* core, std::string payload) {
+        using Call = AwaitedCall<Library, decltype(handler)>;
+        const auto call = Call::begin(std::move(handler));
+        try {
+            core->push(std::make_unique<AwaitedPush<Call>>(std::move(payload), call));
+        } catch (...) {
+            call->end(std::current_exception()); // an initiation must not throw
+        }
+    };
+    return Library::template initiate<Token, void(std::exception_ptr)>(
+        start, token, &AsyncProducerAccess::core(producer), std::move(encoded));
+}
+
+} // namespace orizuru::detail
