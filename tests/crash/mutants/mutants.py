@@ -994,8 +994,10 @@ MUTANTS = [
          "buffered_producer", "buffered_outages"),
 
     # Pushes whose callers are told later.
-    code("a message that is too long fails those behind it", "detail/async/push_groups.hpp",
-         "if (dynamic_cast<const RefusedError*>(&error) != nullptr) {", "if (false) {",
+    code("a message that is too long fails those before it", "detail/async/push_groups.hpp",
+         "        tell(m_group, 0, pushed, nullptr);\n"
+         "        tell(m_group, pushed, m_group.size(),",
+         "        tell(m_group, 0, m_group.size(),",
          "async_producer"),
     code("a push is told how many others were pushed", "detail/async/push_groups.hpp",
          "        PushCount::set(error, 0); // it is about single pushes from here on\n", "",
@@ -1019,16 +1021,9 @@ MUTANTS = [
          "!m_came_meanwhile.empty() || m_ending; });\n"
          "    if (m_ending) {\n        return false;\n    }\n",
          "async_producer"),
-    code("a forked child waits for the thread of an AsyncProducer",
-         "detail/async/async_producer_core.ipp",
-         "if (groups->forked()) {", "if (false) {",
-         "async_producer"),
     code("a forked child pushes with its parent's AsyncProducer", "detail/async/push_groups.hpp",
          "    void push(std::unique_ptr<AsyncPush> push) {\n        refuse_fork();\n",
          "    void push(std::unique_ptr<AsyncPush> push) {\n",
-         "async_producer"),
-    code("a group is what one LPUSH cannot carry", "detail/async/push_groups.hpp",
-         "m_group.size() < PushChunk::most_messages &&", "m_group.size() < 5000 &&",
          "async_producer"),
 
     # Messages for later.

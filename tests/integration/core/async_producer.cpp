@@ -245,6 +245,22 @@ TEST_CASE_FIXTURE(OwnServer, "when Redis does not answer, those on their way are
     }
 }
 
+TEST_CASE_FIXTURE(OwnServer, "when a connection fails, all that wait fail with it, though Redis "
+                             "answers again") {
+    AsyncProducer<Raw> producer(own.uri() + "?connect_timeout=300&command_timeout=300", "q");
+    own.pause();
+    producer.push(Raw{"first"}, [&](const std::exception_ptr& error) {
+        CHECK(end_of(error) == End::in_doubt);
+        own.resume();
+    });
+    for (int i = 0; i < 3000; ++i) {
+        push(producer, std::to_string(i));
+    }
+    CHECK(told(3000));
+    CHECK(answers.count(End::pushed) == 0);
+    CHECK(answers.count(End::not_run) >= 2001);
+}
+
 TEST_CASE_FIXTURE(Fixture, "the end of a producer pushes what was accepted, and tells of it") {
     {
         AsyncProducer<Raw> producer(uri, "q");
@@ -349,7 +365,14 @@ TEST_CASE_FIXTURE(OwnServer,
     own.resume();
     push(*producer, "b");
     CHECK(told(2));
-    CHECK(oldest_first() == Texts{"a", "b"});
+    const int of_idle = status_of_child([&] { // whose thread waits
+        producer.reset();
+        return as_expected;
+    });
+    CHECK(of_idle == as_expected);
+    push(*producer, "c");
+    CHECK(told(3));
+    CHECK(oldest_first() == Texts{"a", "b", "c"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "bad input is refused where it is given") {

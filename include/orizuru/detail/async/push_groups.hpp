@@ -108,7 +108,6 @@ class PushGroups {
     }
     bool take();
     void push_group();
-    std::size_t push_some(std::size_t first);
     [[gnu::cold]] void fail_waiting(const char* reason) noexcept;
     void tell(const Pushes& pushes, std::size_t first, std::size_t end,
               const std::exception_ptr& error) noexcept;
@@ -142,22 +141,14 @@ inline bool PushGroups::take() {
 
 inline void PushGroups::push_group() {
     std::size_t bytes = 0;
-    // Less than what push_all sends with one LPUSH: its commands and lengths count there, too.
+    // push_all sends that much with one LPUSH. A message that Redis may refuse for its length, over
+    // 1 MiB, is the last of its group: those before it are pushed.
     while (!m_waiting.empty() && m_group.size() < PushChunk::most_messages &&
            bytes < PushChunk::most_bytes / 2) {
         bytes += m_waiting.front()->payload().size();
         m_group.push_back(m_waiting.pop_front());
     }
-    std::size_t told = 0;
-    while (told < m_group.size()) {
-        told = push_some(told);
-    }
-    m_group.clear();
-}
-
-/// Pushes those of the group from `first` on. Returns how many of the group have been told.
-inline std::size_t PushGroups::push_some(std::size_t first) {
-    std::size_t next = first;
+    std::size_t next = 0;
     try {
         m_producer.push_all([&](std::string& out) {
             if (next == m_group.size()) {
@@ -166,23 +157,19 @@ inline std::size_t PushGroups::push_some(std::size_t first) {
             out += m_group[next++]->payload();
             return true;
         });
-        tell(m_group, first, m_group.size(), nullptr);
+        tell(m_group, 0, m_group.size(), nullptr);
     } catch (Error& error) {
-        const std::size_t refused = first + static_cast<std::size_t>(error.pushed());
+        const auto pushed = static_cast<std::size_t>(error.pushed());
         PushCount::set(error, 0); // it is about single pushes from here on
-        tell(m_group, first, refused, nullptr);
-        if (dynamic_cast<const RefusedError*>(&error) != nullptr) {
-            tell(m_group, refused, refused + 1, std::current_exception());
-            return refused + 1;
-        }
-        tell(m_group, refused, m_group.size(), std::current_exception());
+        tell(m_group, 0, pushed, nullptr);
+        tell(m_group, pushed, m_group.size(), std::current_exception());
         if (dynamic_cast<const ConnectionError*>(&error) != nullptr) {
             fail_waiting(error.what());
         }
     } catch (...) {
-        tell(m_group, first, m_group.size(), std::current_exception());
+        tell(m_group, 0, m_group.size(), std::current_exception());
     }
-    return m_group.size();
+    m_group.clear();
 }
 
 /// All that has come so far was not pushed.
