@@ -219,7 +219,7 @@ ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->
 ORIZURU_INLINE void Worker::check_middleware(const detail::JobHandling& handling,
                                              const std::string& queue) const {
     const WorkerOptions& options = m_core->shared->options;
-    if (handling.end == detail::JobHandling::End::later && !options.handle_middleware.empty() &&
+    if (handling.end != detail::JobHandling::End::by_return && !options.handle_middleware.empty() &&
         options.handle_middleware_scope == HandleMiddlewareScope::all_handlers) {
         throw std::invalid_argument(
             "queue '" + queue +

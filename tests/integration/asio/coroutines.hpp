@@ -20,7 +20,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -78,6 +80,34 @@ struct Fixture : WorkerFixture {
         return eventually([&] { return begun == count; });
     }
 };
+
+TEST_CASE_FIXTURE(Fixture,
+                  "where all handlers are coroutines one thread begins their jobs, however "
+                  "many may run at once, and else there is a thread for each") {
+    const auto threads = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+    };
+    WorkerOptions many = options(2);
+    many.concurrency = 200;
+    const auto before = threads();
+    {
+        Worker worker(uri, many);
+        worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());
+        for (int i = 0; i < 5; ++i) {
+            redis.lpush("q", bytes_of(orizuru::make_job(Raw{"x"})));
+        }
+        Running running(worker);
+        CHECK(have_begun(5));
+        CHECK(threads() < before + 50);
+        running.stop();
+    }
+    Worker worker(uri, many);
+    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number())
+        .handle<Raw>("r", [](const Raw&) {});
+    Running running(worker);
+    CHECK(eventually([&] { return threads() > before + 200; }));
+    running.stop();
+}
 
 TEST_CASE_FIXTURE(Fixture, "a coroutine may take each list of arguments, and runs on its executor "
                            "alone, after other coroutines as well as before them") {

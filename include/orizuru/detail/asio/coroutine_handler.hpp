@@ -63,6 +63,8 @@ AwaitableOf<Library> call_coroutine(const F& coroutine, JobContext<T>& context) 
 template <class Library, class F>
 class CoroutineHandler {
   public:
+    using OnlyPosts = void;
+
     CoroutineHandler(const std::vector<typename Library::Executor>& executors, F coroutine)
         : m_shared(std::make_shared<Shared>(executors, std::move(coroutine))) {}
 

@@ -49,9 +49,19 @@ template <class T, class Base>
     return std::make_shared<JobOf<T, Base>>(queue, payload, scratch, handler);
 }
 
+/// Only gives its job to a loop of the user's: one thread can do that for all.
+template <class F>
+concept PostingHandler = requires {
+    typename F::OnlyPosts;
+};
+
 /// A handler for jobs of a T, as a queue gets it.
 struct JobHandling {
-    enum class End { by_return, later };
+    enum class End {
+        by_return,
+        later,          ///< JobDone
+        later_by_a_loop ///< and the handler only posts
+    };
 
     JobTaskMaker make;
     JobCall call;
@@ -123,7 +133,7 @@ template <class T, JobHandler<T> F>
                 [handler = std::move(handler)](JobRun& run, JobDone done) mutable {
                     call_handler(handler, static_cast<JobContext<T>&>(run), std::move(done));
                 },
-                JobHandling::End::later};
+                PostingHandler<F> ? JobHandling::End::later_by_a_loop : JobHandling::End::later};
     }
 }
 

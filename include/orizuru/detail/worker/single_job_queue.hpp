@@ -57,10 +57,12 @@ class SingleJobQueue final : public FetchingQueue {
     }
     /// An empty name: for the jobs without a kind. Returns whether there was none of this name.
     [[gnu::cold]] bool add(std::string name, JobHandling handling, KindOptions options) {
-        if (handling.end == JobHandling::End::later && in_flight() == nullptr) {
+        using End = JobHandling::End;
+        if (handling.end != End::by_return && in_flight() == nullptr) {
             set_in_flight(std::make_shared<InFlight>(*this));
         }
-        m_blocks = m_blocks || handling.end == JobHandling::End::by_return;
+        m_blocks = m_blocks || handling.end == End::by_return;
+        m_needs_threads = m_needs_threads || handling.end != End::later_by_a_loop;
         Kind kind{handling.make, {std::move(handling.call), std::move(options)}};
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
@@ -84,6 +86,8 @@ class SingleJobQueue final : public FetchingQueue {
                    return kind.second.handler.options.time_limit.has_value();
                });
     }
+
+    [[nodiscard]] bool needs_threads() const noexcept override { return m_needs_threads; }
 
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override {
         std::shared_ptr<Task> task;
@@ -124,7 +128,8 @@ class SingleJobQueue final : public FetchingQueue {
     }
 
     bool m_chosen = false;
-    bool m_blocks = false; ///< one of the handlers does not end its jobs later
+    bool m_blocks = false;        ///< one of the handlers does not end its jobs later
+    bool m_needs_threads = false; ///< one of the handlers does more than to post
     std::map<std::string, Kind, std::less<>> m_kinds; // which tasks refer to
 };
 

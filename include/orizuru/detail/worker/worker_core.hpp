@@ -132,7 +132,9 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
         }
     });
     settlers.start(ended, *parked);
-    pool.start(std::vector(static_cast<std::size_t>(shared->options.concurrency),
+    const bool many =
+        std::ranges::any_of(queues, [](const auto& queue) { return queue->needs_threads(); });
+    pool.start(std::vector(many ? static_cast<std::size_t>(shared->options.concurrency) : 1,
                            std::shared_ptr<TaskSource>(shared_from_this(), &*dispatcher)),
                *parked);
 }
