@@ -995,20 +995,19 @@ MUTANTS = [
 
     # Pushes whose callers are told later.
     code("a message that is too long fails those before it", "detail/async/push_groups.hpp",
-         "        tell(m_group, 0, pushed, nullptr);\n"
-         "        tell(m_group, pushed, m_group.size(),",
-         "        tell(m_group, 0, m_group.size(),",
+         "    tell(m_group, 0, pushed, nullptr);\n"
+         "    tell(m_group, pushed, m_group.size(),",
+         "    tell(m_group, 0, m_group.size(),",
          "async_producer"),
     code("a push is told how many others were pushed", "detail/async/push_groups.hpp",
-         "        PushCount::set(error, 0); // it is about single pushes from here on\n", "",
+         "        PushCount::set(failure, 0); // it is about single pushes from here on\n", "",
          "async_producer"),
     code("what waits behind a lost connection is tried, one group after the other",
          "detail/async/push_groups.hpp",
-         "if (dynamic_cast<const ConnectionError*>(&error) != nullptr) {", "if (false) {",
+         "    if (of_waiting) {", "    if (false) {",
          "async_producer"),
     code("what came meanwhile is never told", "detail/async/push_groups.hpp",
-         "    for (Pushes* const pushes : {&m_waiting, &meanwhile}) {",
-         "    for (Pushes* const pushes : {&m_waiting}) {",
+         "        tell(meanwhile, 0, meanwhile.size(), std::move(error));\n", "",
          "async_producer"),
     code("told pushes count as unconfirmed", "detail/async/push_groups.hpp",
          "        m_unconfirmed -= end - first;\n", "",

@@ -95,7 +95,7 @@ class PushGroups {
         while (take()) {
             while (!m_waiting.empty()) {
                 if (Clock::now() >= end()) {
-                    fail_waiting(m_ended.c_str());
+                    fail_waiting(not_run(m_ended.c_str()));
                 } else {
                     push_group();
                 }
@@ -108,9 +108,17 @@ class PushGroups {
     }
     bool take();
     void push_group();
-    [[gnu::cold]] void fail_waiting(const char* reason) noexcept;
+    /// The error of what was not pushed; without memory for it, that.
+    [[nodiscard]] [[gnu::cold]] static std::exception_ptr not_run(const char* reason) noexcept {
+        try {
+            return std::make_exception_ptr(ConnectionError(reason));
+        } catch (...) {
+            return std::current_exception();
+        }
+    }
+    [[gnu::cold]] void fail_waiting(std::exception_ptr error) noexcept;
     void tell(const Pushes& pushes, std::size_t first, std::size_t end,
-              const std::exception_ptr& error) noexcept;
+              std::exception_ptr error) noexcept;
 
     const std::chrono::milliseconds m_patience;
     const ForkMark m_fork_mark;
@@ -149,6 +157,9 @@ inline void PushGroups::push_group() {
         m_group.push_back(m_waiting.pop_front());
     }
     std::size_t next = 0;
+    std::size_t pushed = m_group.size();
+    std::exception_ptr error;
+    std::exception_ptr of_waiting;
     try {
         m_producer.push_all([&](std::string& out) {
             if (next == m_group.size()) {
@@ -157,48 +168,53 @@ inline void PushGroups::push_group() {
             out += m_group[next++]->payload();
             return true;
         });
-        tell(m_group, 0, m_group.size(), nullptr);
-    } catch (Error& error) {
-        const auto pushed = static_cast<std::size_t>(error.pushed());
-        PushCount::set(error, 0); // it is about single pushes from here on
-        tell(m_group, 0, pushed, nullptr);
-        tell(m_group, pushed, m_group.size(), std::current_exception());
-        if (dynamic_cast<const ConnectionError*>(&error) != nullptr) {
-            fail_waiting(error.what());
+    } catch (Error& failure) {
+        pushed = static_cast<std::size_t>(failure.pushed());
+        PushCount::set(failure, 0); // it is about single pushes from here on
+        error = std::current_exception();
+        if (dynamic_cast<const ConnectionError*>(&failure) != nullptr) {
+            of_waiting = not_run(failure.what());
         }
     } catch (...) {
-        tell(m_group, 0, m_group.size(), std::current_exception());
+        pushed = 0;
+        error = std::current_exception();
     }
+    tell(m_group, 0, pushed, nullptr);
+    tell(m_group, pushed, m_group.size(), std::move(error));
     m_group.clear();
+    if (of_waiting) {
+        fail_waiting(std::move(of_waiting));
+    }
 }
 
 /// All that has come so far was not pushed.
-inline void PushGroups::fail_waiting(const char* reason) noexcept {
+inline void PushGroups::fail_waiting(std::exception_ptr error) noexcept {
     Pushes meanwhile;
     {
         const std::lock_guard lock(m_mutex);
         std::swap(meanwhile, m_came_meanwhile);
     }
-    std::exception_ptr error;
-    try {
-        throw ConnectionError(reason);
-    } catch (...) {
-        error = std::current_exception(); // it, or that there is no memory for it
+    if (meanwhile.empty()) {
+        tell(m_waiting, 0, m_waiting.size(), std::move(error));
+    } else {
+        tell(m_waiting, 0, m_waiting.size(), error);
+        tell(meanwhile, 0, meanwhile.size(), std::move(error));
     }
-    for (Pushes* const pushes : {&m_waiting, &meanwhile}) {
-        tell(*pushes, 0, pushes->size(), error);
-        pushes->clear();
-    }
+    m_waiting.clear();
 }
 
+/// Keeps no part of the error: the last that is told owns it.
 inline void PushGroups::tell(const Pushes& pushes, std::size_t first, std::size_t end,
-                             const std::exception_ptr& error) noexcept {
+                             std::exception_ptr error) noexcept {
     {
         const std::lock_guard lock(m_mutex);
         m_unconfirmed -= end - first;
     }
-    for (std::size_t i = first; i < end; ++i) {
+    for (std::size_t i = first; i + 1 < end; ++i) {
         pushes[i]->end(error);
+    }
+    if (first < end) {
+        pushes[end - 1]->end(std::move(error));
     }
 }
 
