@@ -141,18 +141,30 @@ class Sentinels {
         }
         return most;
     }
-    /// Has the sentinels replace a master that is well.
+    /// Has the sentinels replace a master that is well, and waits until they have. What a machine
+    /// that stalls makes them abandon is asked for again.
     void fail_over() {
+        constexpr std::chrono::seconds longer_than_a_failover(3);
+        const std::uint64_t before = switches();
+        const bool came = eventually([&] {
+            ask_for_failover();
+            return eventually([&] { return switches() > before; }, longer_than_a_failover);
+        });
+        if (!came) {
+            throw std::runtime_error("no failover comes");
+        }
+    }
+
+  private:
+    void ask_for_failover() {
         for (Sentinel& sentinel : m_sentinels) {
             if (sentinel.runs() &&
                 client_of(sentinel).try_command({"SENTINEL", "FAILOVER", service()}).text == "OK") {
                 return;
             }
         }
-        throw std::runtime_error("no sentinel begins a failover");
+        // One is under way, or no replica is fit at the moment.
     }
-
-  private:
     static RedisClient client(const std::string& uri, const std::string& password) {
         RedisClient redis(uri);
         if (!password.empty()) {
