@@ -139,7 +139,7 @@ struct WorkerOptions {
     std::string name = "worker";
     /// The most jobs or batches that run at once, each on a thread: 1 to 10,000. One with a JobDone
     /// needs a thread only until its handler has returned; where all handlers are coroutines
-    /// (orizuru::on), one thread begins them all.
+    /// (orizuru::on), three threads begin them all.
     int concurrency = 10;
     QueueOrder order = QueueOrder::strict;
     /// Time a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis does

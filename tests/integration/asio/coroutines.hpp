@@ -82,7 +82,7 @@ struct Fixture : WorkerFixture {
 };
 
 TEST_CASE_FIXTURE(Fixture,
-                  "where all handlers are coroutines one thread begins their jobs, however "
+                  "where all handlers are coroutines a few threads begin their jobs, however "
                   "many may run at once, and else there is a thread for each") {
     const auto threads = [] {
         return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});

@@ -49,7 +49,7 @@ template <class T, class Base>
     return std::make_shared<JobOf<T, Base>>(queue, payload, scratch, handler);
 }
 
-/// Only gives its job to a loop of the user's: one thread can do that for all.
+/// Only gives its job to a loop of the user's: a few threads do that for all.
 template <class F>
 concept PostingHandler = requires {
     typename F::OnlyPosts;
