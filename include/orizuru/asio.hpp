@@ -33,10 +33,9 @@
 #include <asio/co_spawn.hpp>
 #include <asio/error.hpp>
 #include <asio/execution/context.hpp>
-#include <asio/execution/outstanding_work.hpp>
 #include <asio/execution_context.hpp>
+#include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
-#include <asio/prefer.hpp>
 #include <asio/query.hpp>
 #include <asio/system_error.hpp>
 #include <asio/use_awaitable.hpp>
@@ -80,18 +79,19 @@ struct Asio {
         return asio::async_initiate<Token, Signature>(std::move(start), token,
                                                       std::move(arguments)...);
     }
+    /// While it lives, the handler's context runs.
     template <class Handler>
-    [[nodiscard]] static auto executor_of(const Handler& handler) {
-        return asio::get_associated_executor(handler);
+    [[nodiscard]] static auto work_of(const Handler& handler) {
+        return asio::make_work_guard(asio::get_associated_executor(handler));
     }
     template <class Handler>
     [[nodiscard]] static auto slot_of(const Handler& handler) {
         return asio::get_associated_cancellation_slot(handler);
     }
-    /// The context runs while there is a copy of it.
-    template <class E>
-    [[nodiscard]] static auto with_work(const E& executor) {
-        return asio::prefer(executor, asio::execution::outstanding_work.tracked);
+    /// A cancellation of this type may end an operation that has had its effect.
+    [[nodiscard]] static bool may_leave_effects(asio::cancellation_type type) {
+        using Type = asio::cancellation_type;
+        return (type & (Type::terminal | Type::partial)) != Type::none;
     }
     [[nodiscard]] static std::exception_ptr aborted() {
         return std::make_exception_ptr(asio::system_error(asio::error::operation_aborted));
@@ -142,10 +142,11 @@ on(std::initializer_list<asio::any_io_executor> executors, F coroutine) {
 ///
 ///     co_await orizuru::async_push(producer, order);
 ///
-/// Throws EncodeError at once; then nothing is pushed. Once called, the message is pushed, whatever
-/// becomes of the wait: if that is cancelled, it ends with operation_aborted; with a context that
-/// is destroyed, what waits there is destroyed. A callback without an executor of its own is called
-/// on Asio's threads.
+/// Throws at once EncodeError, and std::logic_error in a forked child; then nothing is pushed. Once
+/// begun, which the default does when it is awaited, the message is pushed, whatever becomes of the
+/// wait: if that is cancelled (terminal or partial), it ends with operation_aborted; with a context
+/// that is destroyed, what waits there is destroyed. Until it is begun, leave the producer where it
+/// is. A callback without an executor of its own is called on Asio's threads.
 template <MessageEncodable T,
           asio::completion_token_for<void(std::exception_ptr)> Token = asio::use_awaitable_t<>>
 auto async_push(AsyncProducer<T>& producer, const std::type_identity_t<T>& message,

@@ -33,10 +33,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/execution/context.hpp>
-#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/execution_context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
@@ -80,18 +79,19 @@ struct BoostAsio {
         return boost::asio::async_initiate<Token, Signature>(std::move(start), token,
                                                              std::move(arguments)...);
     }
+    /// While it lives, the handler's context runs.
     template <class Handler>
-    [[nodiscard]] static auto executor_of(const Handler& handler) {
-        return boost::asio::get_associated_executor(handler);
+    [[nodiscard]] static auto work_of(const Handler& handler) {
+        return boost::asio::make_work_guard(boost::asio::get_associated_executor(handler));
     }
     template <class Handler>
     [[nodiscard]] static auto slot_of(const Handler& handler) {
         return boost::asio::get_associated_cancellation_slot(handler);
     }
-    /// The context runs while there is a copy of it.
-    template <class E>
-    [[nodiscard]] static auto with_work(const E& executor) {
-        return boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked);
+    /// A cancellation of this type may end an operation that has had its effect.
+    [[nodiscard]] static bool may_leave_effects(boost::asio::cancellation_type type) {
+        using Type = boost::asio::cancellation_type;
+        return (type & (Type::terminal | Type::partial)) != Type::none;
     }
     [[nodiscard]] static std::exception_ptr aborted() {
         return std::make_exception_ptr(
@@ -143,10 +143,11 @@ on(std::initializer_list<boost::asio::any_io_executor> executors, F coroutine) {
 ///
 ///     co_await orizuru::async_push(producer, order);
 ///
-/// Throws EncodeError at once; then nothing is pushed. Once called, the message is pushed, whatever
-/// becomes of the wait: if that is cancelled, it ends with operation_aborted; with a context that
-/// is destroyed, what waits there is destroyed. A callback without an executor of its own is called
-/// on Asio's threads.
+/// Throws at once EncodeError, and std::logic_error in a forked child; then nothing is pushed. Once
+/// begun, which the default does when it is awaited, the message is pushed, whatever becomes of the
+/// wait: if that is cancelled (terminal or partial), it ends with operation_aborted; with a context
+/// that is destroyed, what waits there is destroyed. Until it is begun, leave the producer where it
+/// is. A callback without an executor of its own is called on Asio's threads.
 template <MessageEncodable T, boost::asio::completion_token_for<void(std::exception_ptr)> Token =
                                   boost::asio::use_awaitable_t<>>
 auto async_push(AsyncProducer<T>& producer, const std::type_identity_t<T>& message,

@@ -51,8 +51,10 @@ class AsyncProducer<T> {
     /// Connects and starts the thread. Throws as the constructor of Producer; std::system_error
     /// when the process can have no more threads.
     ///
-    /// The destructor pushes what was accepted for at most command_timeout, or until a failure; the
-    /// rest is told to have failed. In a forked child it sends and tells nothing.
+    /// The destructor pushes what was accepted, until a failure or for command_timeout; the rest is
+    /// told to have failed. It takes as long as an LPUSH longer, and as what it calls. What a call
+    /// pushes behind that is not pushed, and not told of. In a forked child it sends and tells
+    /// nothing.
     AsyncProducer(const Endpoint& endpoint, std::string queue, ProducerOptions options = {})
         : m_core(endpoint, std::move(queue), options) {}
 
@@ -61,23 +63,24 @@ class AsyncProducer<T> {
     /// throws. Encodes the message before it returns.
     ///
     /// `pushed` holds up all later pushes while it runs. It must not throw (std::terminate), must
-    /// not end the producer, and may push.
+    /// not end, move or assign the producer, and may push.
     ///
-    /// Redis: an LPUSH, atomic, for up to 1000 messages or 1 MiB that wait at the time.
+    /// Redis: an LPUSH, atomic, for up to 1000 messages or 512 KiB that wait at the time.
     /// Blocks: never. `pushed` is called when Redis has answered, at most connect_timeout and
     ///     command_timeout after its LPUSH was begun, with replicas also their time. When a
     ///     connection fails, or too few replicas confirm, all that wait behind that LPUSH fail with
     ///     it and are not pushed; so none waits for more than two LPUSHes' time, unless over 1000
-    ///     messages or 1 MiB are before it.
+    ///     messages or 512 KiB are before it.
     /// Throws: EncodeError; std::logic_error in a forked child. Then `pushed` is not called.
-    template <std::invocable<std::exception_ptr> F>
-    void push(const T& message, F pushed) {
+    template <class F>
+    void push(const T& message, F pushed) requires std::invocable<F&, std::exception_ptr> {
         std::string payload;
         detail::encode(message, payload, options().max_payload);
         m_core.push(std::make_unique<Push<F>>(std::move(payload), std::move(pushed)));
     }
 
-    /// The number of accepted messages whose callers have not been told yet.
+    /// The number of accepted messages whose callers have not been told yet; a call of `pushed`
+    /// that runs counts.
     [[nodiscard]] std::size_t unconfirmed() const { return m_core.unconfirmed(); }
 
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }

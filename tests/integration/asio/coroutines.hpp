@@ -291,13 +291,20 @@ TEST_CASE_FIXTURE(Fixture, "jobs of a context that does nothing are requeued by 
 TEST_CASE_FIXTURE(Fixture,
                   "a context that is destroyed gives its jobs back, and what comes then fails "
                   "for that reason") {
+    bool all_begun = true;
+    net::any_io_executor executor = context.executor();
+    SUBCASE("its coroutines have begun") {}
+    SUBCASE("one has not begun") { all_begun = false; }
+    SUBCASE("they are on a strand") {
+        all_begun = false;
+        executor = net::make_strand(executor);
+    }
     Worker worker(uri, options(2));
-    worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());
+    worker.handle<Raw>("q", orizuru::on(std::exchange(executor, {}), waiting()), any_number());
     push_jobs({"x", "y"});
     const Running running(worker);
     REQUIRE(have_begun(2));
-    SUBCASE("its coroutines have begun") {}
-    SUBCASE("one has not begun") {
+    if (!all_begun) {
         context.stop();
         push_jobs({"z"});
         REQUIRE(eventually([&] { return worker.running().size() == 3; }));

@@ -157,12 +157,15 @@ TEST_CASE(
     auto producer = std::make_shared<AsyncProducer<Raw>>(own.uri(), "q");
     const std::weak_ptr<AsyncProducer<Raw>> left = producer;
     std::optional<Context> context(std::in_place);
+    net::any_io_executor executor = context->executor();
+    SUBCASE("on its executor") {}
+    SUBCASE("on a strand") { executor = net::make_strand(executor); }
     const auto push = [](std::shared_ptr<AsyncProducer<Raw>> owned,
                          std::shared_ptr<void>) -> net::awaitable<void> {
         co_await async_push(*owned, raw("a"));
     };
     own.pause();
-    net::co_spawn(context->executor(),
+    net::co_spawn(std::exchange(executor, {}),
                   push(std::exchange(producer, nullptr),
                        std::shared_ptr<void>(nullptr, [&](void*) { destroyed = true; })),
                   net::detached);
@@ -174,6 +177,30 @@ TEST_CASE(
     context.reset();
     later.join();
     CHECK(redis.lrange("q") == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a context destroys may push, and nobody is told") {
+    bool first = true;
+    SUBCASE("when it is the first push there") {}
+    SUBCASE("when others have pushed there") { first = false; }
+    bool told = false;
+    {
+        Context brief;
+        if (!first) {
+            async_push(producer, Raw{"before"},
+                       net::bind_executor(brief.executor(), net::use_future))
+                .get();
+        }
+        brief.stop();
+        std::shared_ptr<void> end(nullptr, [&, executor = brief.executor()](void*) {
+            const auto tell = [&](const std::exception_ptr&) { told = true; };
+            async_push(producer, Raw{"last"}, net::bind_executor(executor, tell));
+        });
+        net::post(brief.executor(), [end = std::move(end)] {});
+    }
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
+    CHECK(waiting().back() == "last");
+    CHECK_FALSE(told);
 }
 
 TEST_CASE_FIXTURE(Fixture,

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -146,7 +147,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(told(3000));
     CHECK(answers.of(End::pushed) == expected);
     CHECK(waiting() == expected);
-    CHECK(producer.unconfirmed() == 0);
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; })); // the last call has returned
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -259,6 +260,39 @@ TEST_CASE_FIXTURE(OwnServer, "when a connection fails, all that wait fail with i
     CHECK(told(3000));
     CHECK(answers.count(End::pushed) == 0);
     CHECK(answers.count(End::not_run) >= 2001);
+}
+
+TEST_CASE_FIXTURE(OwnServer, "what is pushed by one that is told of a failure is tried anew, and "
+                             "while it is told it counts as unconfirmed") {
+    AsyncProducer<Raw> producer(own.uri() + "?connect_timeout=300&command_timeout=300", "q");
+    std::atomic<std::size_t> unconfirmed = 0;
+    own.pause();
+    producer.push(Raw{"first"}, [&](const std::exception_ptr& error) {
+        CHECK(end_of(error) == End::in_doubt);
+        unconfirmed = producer.unconfirmed();
+        own.resume();
+        orizuru::test::RedisClient(own.uri()).command({"PING"}); // it answers again
+        push(producer, "again");
+    });
+    CHECK(told(1));
+    CHECK(answers.count(End::pushed) == 1);
+    CHECK(unconfirmed == 1);
+}
+
+TEST_CASE_FIXTURE(OwnServer, "a producer ends though those that are told of failures push again") {
+    std::optional<AsyncProducer<Raw>> producer(
+        std::in_place, own.uri() + "?connect_timeout=300&command_timeout=300", "q");
+    std::atomic<int> failures = 0;
+    std::function<void(const std::exception_ptr&)> again = [&](const std::exception_ptr& error) {
+        if (error) {
+            ++failures;
+            producer->push(Raw{"a"}, again);
+        }
+    };
+    own.pause();
+    producer->push(Raw{"a"}, again);
+    producer.reset();
+    CHECK(failures >= 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the end of a producer pushes what was accepted, and tells of it") {

@@ -6,83 +6,96 @@
 
 #include <orizuru/detail/asio/loop.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 namespace orizuru::detail {
 
 /// `Handler`: a completion handler for void(std::exception_ptr). It is called on its executor, and
-/// destroyed there, or with its context.
+/// destroyed there, or with its context; so is the executor, which may use the context for that.
 template <class Library, class Handler>
 class AwaitedCall final : public LoopWaiter,
                           public std::enable_shared_from_this<AwaitedCall<Library, Handler>> {
-    using Executor = decltype(Library::executor_of(std::declval<const Handler&>()));
-    using Work = decltype(Library::with_work(std::declval<const Executor&>()));
+    using State = LoopState<Library>;
+    using Work = decltype(Library::work_of(std::declval<const Handler&>()));
 
   public:
-    /// On the thread of the handler.
+    /// On the thread of the handler. In a context that is being destroyed the handler is, too.
     static std::shared_ptr<AwaitedCall> begin(Handler handler) {
-        const Executor executor = Library::executor_of(handler);
-        auto call = std::make_shared<AwaitedCall>(executor, std::move(handler));
-        call->m_loop.wait(call);
-        call->end_when_cancelled();
+        auto work = Library::work_of(handler);
+        auto state = State::of(Library::context_of(work.get_executor()));
+        auto call =
+            std::make_shared<AwaitedCall>(std::move(state), std::move(work), std::move(handler));
+        if (call->wait()) {
+            call->end_when_cancelled();
+        } else {
+            call->drop();
+        }
         return call;
     }
     /// For `begin`.
-    AwaitedCall(const Executor& executor, Handler handler)
-        : m_loop(executor),
-          m_parts(std::in_place, std::move(handler), Library::with_work(executor)) {}
+    AwaitedCall(std::shared_ptr<State> state, Work work, Handler handler)
+        : m_state(std::move(state)), m_parts(std::in_place, std::move(work), std::move(handler)) {}
 
-    /// Any thread. The first end counts. Null: without an error.
+    /// Any thread. The first end counts, if the handler still waits. Null: without an error.
     void end(std::exception_ptr error) {
-        m_loop.end(*this, [&] { return Tell(this->shared_from_this(), std::move(error)); });
+        const std::lock_guard lock(m_state->mutex());
+        if (m_stage != Stage::waiting) {
+            return;
+        }
+        // It stays among those that wait until this runs: a context that is being destroyed may
+        // destroy what is posted at once, and on any thread.
+        const auto executor = m_parts->work.get_executor();
+        Library::post(executor, [own = this->shared_from_this(),
+                                 error = std::move(error)]() mutable { own->tell(error); });
+        m_stage = Stage::ended;
     }
 
-    void drop() noexcept override { m_parts.reset(); }
+    void drop() noexcept override {
+        {
+            const std::lock_guard lock(m_state->mutex());
+            m_stage = Stage::gone;
+        }
+        m_parts.reset();
+    }
 
   private:
-    /// Runs on the executor, or is destroyed with its context, which destroys what waits then.
-    class Tell {
-      public:
-        Tell(std::shared_ptr<AwaitedCall> call, std::exception_ptr error) noexcept
-            : m_call(std::move(call)), m_error(std::move(error)) {}
-        Tell(Tell&&) noexcept = default;
-        Tell& operator=(Tell&&) = delete;
-        Tell(const Tell&) = delete;
-        Tell& operator=(const Tell&) = delete;
-        ~Tell() {
-            if (m_call) {
-                m_call->drop();
-            }
-        }
-
-        void operator()() { std::exchange(m_call, nullptr)->tell(std::move(m_error)); }
-
-      private:
-        std::shared_ptr<AwaitedCall> m_call;
-        std::exception_ptr m_error;
-    };
+    enum class Stage : std::uint8_t { waiting, ended, gone };
     struct Parts {
-        Parts(Handler chosen, Work executor)
-            : handler(std::move(chosen)), work(std::move(executor)) {}
+        Parts(Work of_handler, Handler chosen)
+            : work(std::move(of_handler)), handler(std::move(chosen)) {}
 
-        Handler handler;
         Work work; ///< keeps the context running
+        Handler handler;
     };
 
+    [[nodiscard]] bool wait() {
+        const std::lock_guard lock(m_state->mutex());
+        return m_state->add(this->shared_from_this());
+    }
     void end_when_cancelled() {
         auto slot = Library::slot_of(m_parts->handler);
         if (slot.is_connected()) {
-            slot.assign([call = this->weak_from_this()](auto) {
-                if (const auto own = call.lock()) {
+            slot.assign([call = this->weak_from_this()](auto type) {
+                const auto own = Library::may_leave_effects(type) ? call.lock() : nullptr;
+                if (own) {
                     own->end(Library::aborted());
                 }
             });
         }
     }
-    void tell(std::exception_ptr error) {
+    void tell(std::exception_ptr& error) {
+        {
+            const std::lock_guard lock(m_state->mutex());
+            if (m_state->take(*this) == nullptr) {
+                return;
+            }
+            m_stage = Stage::gone;
+        }
         auto slot = Library::slot_of(m_parts->handler);
         if (slot.is_connected()) {
             slot.clear();
@@ -93,8 +106,9 @@ class AwaitedCall final : public LoopWaiter,
         std::move(handler)(std::move(error));
     }
 
-    const Loop<Library, Executor> m_loop;
-    std::optional<Parts> m_parts;
+    const std::shared_ptr<State> m_state;
+    Stage m_stage = Stage::waiting; ///< guarded by the state's lock
+    std::optional<Parts> m_parts;   ///< the handler's thread's, except the executor while it waits
 };
 
 } // namespace orizuru::detail

@@ -27,22 +27,25 @@ class AwaitedPush final : public AsyncPush {
     std::shared_ptr<Call> m_call;
 };
 
-/// Encodes at once; throws EncodeError then.
+/// Encodes at once. Throws EncodeError then; std::logic_error in a forked child, where another
+/// thread may have left the lock of a context taken.
 template <class Library, class T, class Token>
 auto async_push(AsyncProducer<T>& producer, const T& message, Token& token) {
+    AsyncProducerCore& core = AsyncProducerAccess::core(producer);
+    core.refuse_fork();
     std::string encoded;
     encode(message, encoded, producer.options().max_payload);
-    const auto start = [](auto handler, AsyncProducerCore* core, std::string payload) {
+    const auto start = [](auto handler, AsyncProducerCore* pushing, std::string payload) {
         using Call = AwaitedCall<Library, decltype(handler)>;
         const auto call = Call::begin(std::move(handler));
         try {
-            core->push(std::make_unique<AwaitedPush<Call>>(std::move(payload), call));
+            pushing->push(std::make_unique<AwaitedPush<Call>>(std::move(payload), call));
         } catch (...) {
             call->end(std::current_exception()); // an initiation must not throw
         }
     };
-    return Library::template initiate<Token, void(std::exception_ptr)>(
-        start, token, &AsyncProducerAccess::core(producer), std::move(encoded));
+    return Library::template initiate<Token, void(std::exception_ptr)>(start, token, &core,
+                                                                       std::move(encoded));
 }
 
 } // namespace orizuru::detail

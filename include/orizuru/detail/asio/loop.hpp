@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace orizuru::detail {
@@ -75,16 +76,12 @@ class LoopState {
         inline static typename Context::id id;
 
         explicit Watch(Context& context) : Context::service(context) {}
+        ~Watch() override { m_state->drop_all(); } // made too late to be shut down
 
         [[nodiscard]] const std::shared_ptr<LoopState>& state() const noexcept { return m_state; }
 
       private:
-        void shutdown() noexcept override {
-            // Without the lock: what waits may own what ends other calls in this context.
-            while (const auto waiter = m_state->take_any()) {
-                waiter->drop();
-            }
-        }
+        void shutdown() noexcept override { m_state->drop_all(); }
 
         const std::shared_ptr<LoopState> m_state = std::make_shared<LoopState>();
     };
@@ -94,57 +91,111 @@ class LoopState {
         return use_service<Watch>(context).state();
     }
 
-    std::mutex mutex; ///< guards the next two; held while something is posted
-    bool gone = false;
-    LoopWaiters waiters;
+    /// Held while something is posted: the context does not go meanwhile.
+    [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
+
+    // With the lock.
+
+    /// Returns false when the context is being destroyed.
+    bool add(std::shared_ptr<LoopWaiter> waiter) noexcept {
+        if (!m_gone) {
+            m_waiters.add(std::move(waiter));
+        }
+        return !m_gone;
+    }
+    /// Null if it does not wait any more.
+    std::shared_ptr<LoopWaiter> take(LoopWaiter& waiter) noexcept { return m_waiters.take(waiter); }
 
   private:
-    [[nodiscard]] std::shared_ptr<LoopWaiter> take_any() noexcept {
-        const std::lock_guard lock(mutex);
-        gone = true;
-        return waiters.take_any();
+    void drop_all() noexcept {
+        // Without the lock: what waits may own what ends other calls in this context.
+        while (const auto waiter = take_any()) {
+            waiter->drop();
+        }
     }
+    [[nodiscard]] std::shared_ptr<LoopWaiter> take_any() noexcept {
+        const std::lock_guard lock(m_mutex);
+        m_gone = true;
+        return m_waiters.take_any();
+    }
+
+    std::mutex m_mutex; ///< guards the next two
+    bool m_gone = false;
+    LoopWaiters m_waiters;
 };
 
-/// `Library`: Asio or BoostAsio. `Executor`: any of its executors. Copies are one. Any thread.
-template <class Library, class Executor = typename Library::Executor>
+/// `Library`: Asio or BoostAsio. Copies are one. Any thread. It may outlive its context, and has no
+/// executor then: destroying one of a strand uses the context.
+template <class Library>
 class Loop {
-    using State = LoopState<Library>;
-
   public:
-    explicit Loop(Executor executor)
-        : m_executor(std::move(executor)), m_state(State::of(Library::context_of(m_executor))) {}
+    using Executor = typename Library::Executor;
+
+    explicit Loop(Executor executor) : m_owner(std::make_shared<Owner>(std::move(executor))) {}
 
     /// For the thread of the loop.
-    [[nodiscard]] const Executor& executor() const noexcept { return m_executor; }
+    [[nodiscard]] Executor executor() const { return m_owner->executor(); }
     /// Returns false when the context is gone: nothing was posted. Throws what Asio does.
     template <class Function>
     bool post(Function function) const {
-        const std::lock_guard lock(m_state->mutex);
-        if (m_state->gone) {
-            return false;
-        }
-        Library::post(m_executor, std::move(function));
-        return true;
-    }
-    /// Has it wait until `end`, or until its context is destroyed. For the thread of the loop.
-    void wait(std::shared_ptr<LoopWaiter> waiter) const noexcept {
-        const std::lock_guard lock(m_state->mutex);
-        m_state->waiters.add(std::move(waiter));
-    }
-    /// If it still waits, it does no longer, and what `make` returns is posted. Throws what Asio
-    /// does.
-    template <class Make>
-    void end(LoopWaiter& waiter, Make make) const {
-        const std::lock_guard lock(m_state->mutex);
-        if (m_state->waiters.take(waiter) != nullptr) {
-            Library::post(m_executor, make());
-        }
+        return m_owner->post(std::move(function));
     }
 
   private:
-    Executor m_executor;
-    std::shared_ptr<State> m_state;
+    using State = LoopState<Library>;
+
+    /// Has the executor while there is its context.
+    class Holder final : public LoopWaiter {
+      public:
+        Holder(Executor executor, std::shared_ptr<State> state)
+            : m_state(std::move(state)), m_executor(std::move(executor)) {}
+
+        void drop() noexcept override {
+            const std::lock_guard lock(m_state->mutex());
+            m_executor.reset();
+        }
+
+        const std::shared_ptr<State> m_state;
+        std::optional<Executor> m_executor; ///< guarded by the state's lock
+    };
+    /// The last copy of a loop lets go of the executor.
+    class Owner {
+      public:
+        explicit Owner(Executor executor) {
+            auto state = State::of(Library::context_of(executor));
+            m_holder = std::make_shared<Holder>(std::move(executor), std::move(state));
+            const std::lock_guard lock(m_holder->m_state->mutex());
+            if (!m_holder->m_state->add(m_holder)) {
+                m_holder->m_executor.reset();
+            }
+        }
+        Owner(const Owner&) = delete;
+        Owner& operator=(const Owner&) = delete;
+        ~Owner() {
+            const std::lock_guard lock(m_holder->m_state->mutex());
+            m_holder->m_executor.reset();
+            m_holder->m_state->take(*m_holder);
+        }
+
+        [[nodiscard]] Executor executor() const {
+            const std::lock_guard lock(m_holder->m_state->mutex());
+            return *m_holder->m_executor;
+        }
+        template <class Function>
+        bool post(Function function) const {
+            const std::lock_guard lock(m_holder->m_state->mutex());
+            if (!m_holder->m_executor) {
+                return false;
+            }
+            Library::post(*m_holder->m_executor, std::move(function));
+            return true;
+        }
+
+      private:
+        std::shared_ptr<Holder> m_holder;
+    };
+
+    std::shared_ptr<Owner> m_owner;
 };
 
 } // namespace orizuru::detail

@@ -29,6 +29,7 @@ class AsyncProducerCore {
     AsyncProducerCore& operator=(AsyncProducerCore&&) noexcept;
     ~AsyncProducerCore();
 
+    void refuse_fork() const;
     void push(std::unique_ptr<AsyncPush> push);
     [[nodiscard]] std::size_t unconfirmed() const;
 

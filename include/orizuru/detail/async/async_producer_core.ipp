@@ -26,6 +26,7 @@ ORIZURU_INLINE void AsyncProducerCore::Close::operator()(PushGroups* groups) con
     }
 }
 
+ORIZURU_INLINE void AsyncProducerCore::refuse_fork() const { m_groups->refuse_fork(); }
 ORIZURU_INLINE void AsyncProducerCore::push(std::unique_ptr<AsyncPush> push) {
     m_groups->push(std::move(push));
 }

@@ -18,6 +18,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/producer_options.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -73,14 +74,7 @@ class PushGroups {
         }
     }
 
-    [[nodiscard]] std::size_t unconfirmed() {
-        refuse_fork();
-        const std::lock_guard lock(m_mutex);
-        return m_unconfirmed;
-    }
-
-  private:
-    using Pushes = Fifo<std::unique_ptr<AsyncPush>>;
+    [[nodiscard]] std::size_t unconfirmed() const noexcept { return m_unconfirmed; }
 
     void refuse_fork() const {
         if (forked()) {
@@ -89,16 +83,19 @@ class PushGroups {
         }
     }
 
+  private:
+    using Pushes = Fifo<std::unique_ptr<AsyncPush>>;
+
     // The thread.
 
     void run() {
         while (take()) {
             while (!m_waiting.empty()) {
                 if (Clock::now() >= end()) {
-                    fail_waiting(not_run(m_ended.c_str()));
-                } else {
-                    push_group();
+                    fail(come_meanwhile(), not_run(m_ended.c_str()));
+                    return; // what they push now would never end
                 }
+                push_group();
             }
         }
     }
@@ -116,17 +113,22 @@ class PushGroups {
             return std::current_exception();
         }
     }
-    [[gnu::cold]] void fail_waiting(std::exception_ptr error) noexcept;
+    [[nodiscard]] [[gnu::cold]] Pushes come_meanwhile() noexcept {
+        const std::lock_guard lock(m_mutex);
+        return std::move(m_came_meanwhile);
+    }
+    [[gnu::cold]] void fail(Pushes meanwhile, std::exception_ptr error) noexcept;
     void tell(const Pushes& pushes, std::size_t first, std::size_t end,
               std::exception_ptr error) noexcept;
 
     const std::chrono::milliseconds m_patience;
     const ForkMark m_fork_mark;
 
-    std::mutex m_mutex; ///< guards the next five
+    std::atomic<std::size_t> m_unconfirmed{0};
+
+    std::mutex m_mutex; ///< guards the next four
     std::condition_variable m_came;
     Pushes m_came_meanwhile;
-    std::size_t m_unconfirmed = 0;
     bool m_ending = false;
     TimePoint m_end = TimePoint::max(); ///< from then on nothing is pushed
 
@@ -179,21 +181,18 @@ inline void PushGroups::push_group() {
         pushed = 0;
         error = std::current_exception();
     }
+    // Not what those that are told push now.
+    Pushes meanwhile = of_waiting ? come_meanwhile() : Pushes();
     tell(m_group, 0, pushed, nullptr);
     tell(m_group, pushed, m_group.size(), std::move(error));
     m_group.clear();
     if (of_waiting) {
-        fail_waiting(std::move(of_waiting));
+        fail(std::move(meanwhile), std::move(of_waiting));
     }
 }
 
-/// All that has come so far was not pushed.
-inline void PushGroups::fail_waiting(std::exception_ptr error) noexcept {
-    Pushes meanwhile;
-    {
-        const std::lock_guard lock(m_mutex);
-        std::swap(meanwhile, m_came_meanwhile);
-    }
+/// Tells what waits, and what came behind it, that it was not pushed.
+inline void PushGroups::fail(Pushes meanwhile, std::exception_ptr error) noexcept {
     if (meanwhile.empty()) {
         tell(m_waiting, 0, m_waiting.size(), std::move(error));
     } else {
@@ -206,15 +205,13 @@ inline void PushGroups::fail_waiting(std::exception_ptr error) noexcept {
 /// Keeps no part of the error: the last that is told owns it.
 inline void PushGroups::tell(const Pushes& pushes, std::size_t first, std::size_t end,
                              std::exception_ptr error) noexcept {
-    {
-        const std::lock_guard lock(m_mutex);
-        m_unconfirmed -= end - first;
-    }
     for (std::size_t i = first; i + 1 < end; ++i) {
         pushes[i]->end(error);
+        --m_unconfirmed;
     }
     if (first < end) {
         pushes[end - 1]->end(std::move(error));
+        --m_unconfirmed;
     }
 }
 
