@@ -117,7 +117,7 @@ class PushGroups {
         const std::lock_guard lock(m_mutex);
         return std::move(m_came_meanwhile);
     }
-    [[gnu::cold]] void fail(Pushes meanwhile, std::exception_ptr error) noexcept;
+    [[gnu::cold]] void fail(const Pushes& meanwhile, std::exception_ptr error) noexcept;
     void tell(const Pushes& pushes, std::size_t first, std::size_t end,
               std::exception_ptr error) noexcept;
 
@@ -182,17 +182,17 @@ inline void PushGroups::push_group() {
         error = std::current_exception();
     }
     // Not what those that are told push now.
-    Pushes meanwhile = of_waiting ? come_meanwhile() : Pushes();
+    const Pushes meanwhile = of_waiting ? come_meanwhile() : Pushes();
     tell(m_group, 0, pushed, nullptr);
     tell(m_group, pushed, m_group.size(), std::move(error));
     m_group.clear();
     if (of_waiting) {
-        fail(std::move(meanwhile), std::move(of_waiting));
+        fail(meanwhile, std::move(of_waiting));
     }
 }
 
 /// Tells what waits, and what came behind it, that it was not pushed.
-inline void PushGroups::fail(Pushes meanwhile, std::exception_ptr error) noexcept {
+inline void PushGroups::fail(const Pushes& meanwhile, std::exception_ptr error) noexcept {
     if (meanwhile.empty()) {
         tell(m_waiting, 0, m_waiting.size(), std::move(error));
     } else {
