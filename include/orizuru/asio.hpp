@@ -113,8 +113,8 @@ struct Asio {
 /// attempt has failed. `coroutine` lives as long as the worker and its jobs, and what it refers to
 /// must live as long.
 ///
-/// When the worker stops or the time limit is over, it is cancelled (cancellation_type::terminal):
-/// what it awaits ends with operation_aborted. Let that through: after a stop the job is requeued,
+/// A stop of the worker and the end of its time limit cancel it (cancellation_type::terminal): what
+/// it awaits ends with operation_aborted. Let that through: after a stop the job is requeued,
 /// after its time limit it has failed. JobRun::stop_token hears of both as well.
 ///
 /// A context that is destroyed requeues what is in flight there. What comes for it after that has

@@ -41,8 +41,8 @@ class AsyncProducer : detail::NoCodec<T, detail::Coding::encode> {
 ///
 /// Messages of one thread keep their order, except for one that follows another's failure.
 ///
-/// Messages that wait are kept in memory, and nothing bounds them but who waits for his before he
-/// pushes the next.
+/// Nothing bounds the memory of messages that wait: await each before you push the next, or look at
+/// unconfirmed().
 ///
 /// All member functions except the destructor and assignment are thread-safe.
 template <MessageEncodable T>

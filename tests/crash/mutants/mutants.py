@@ -1022,9 +1022,9 @@ MUTANTS = [
          "if (Clock::now() >= end()) {", "if (false) {",
          "async_producer --test-case='the end of a producer pushes nothing more*'"),
     code("the end of an AsyncProducer forgets what was accepted", "detail/async/push_groups.hpp",
-         "!m_came_meanwhile.empty() || m_ending; });\n",
-         "!m_came_meanwhile.empty() || m_ending; });\n"
-         "    if (m_ending) {\n        return false;\n    }\n",
+         "!m_came_meanwhile.empty() || m_end != never; });\n",
+         "!m_came_meanwhile.empty() || m_end != never; });\n"
+         "    if (m_end != never) {\n        return false;\n    }\n",
          "async_producer"),
     code("a forked child pushes with its parent's AsyncProducer", "detail/async/push_groups.hpp",
          "    void push(std::unique_ptr<AsyncPush> push) {\n        refuse_fork();\n",

@@ -107,7 +107,8 @@ class Answers {
     std::vector<Answer> m_answers;
 };
 
-struct Fixture : QueueFixture {
+/// Pushes, and notes who is told what.
+struct Pushing {
     Answers answers;
 
     void push(AsyncProducer<Raw>& producer, const std::string& message) {
@@ -118,18 +119,15 @@ struct Fixture : QueueFixture {
     }
 };
 
+struct Fixture : QueueFixture, Pushing {
+    using Pushing::push;
+};
+
 /// A server of its own, which can be paused.
-struct OwnServer {
+struct OwnServer : Pushing {
     RedisServer own;
     RedisClient redis{own.uri()};
-    Answers answers;
 
-    void push(AsyncProducer<Raw>& producer, const std::string& message) {
-        producer.push(Raw{message}, answers.pen(message));
-    }
-    bool told(std::size_t count) {
-        return eventually([&] { return answers.size() == count; });
-    }
     Texts oldest_first() {
         Texts found = redis.lrange("q");
         std::ranges::reverse(found);

@@ -6,6 +6,8 @@
 // to one that is gone is undefined. It knows who waits there for what another thread will tell, and
 // lets go of them when the context is destroyed.
 
+#include <orizuru/detail/base/linked_list.hpp>
+
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,11 +16,8 @@
 namespace orizuru::detail {
 
 /// Waits in a loop for what another thread will tell. Make it with std::make_shared.
-class LoopWaiter {
+class LoopWaiter : public Linked {
   public:
-    LoopWaiter() = default;
-    LoopWaiter(const LoopWaiter&) = delete;
-    LoopWaiter& operator=(const LoopWaiter&) = delete;
     virtual ~LoopWaiter() = default;
 
     /// The context is being destroyed, by this thread: destroys what waits.
@@ -28,8 +27,6 @@ class LoopWaiter {
     friend class LoopWaiters;
 
     std::shared_ptr<LoopWaiter> m_self; ///< while it waits
-    LoopWaiter* m_before = nullptr;
-    LoopWaiter* m_behind = nullptr;
 };
 
 /// Those who wait. Owns them, and allocates nothing.
@@ -37,31 +34,23 @@ class LoopWaiters {
   public:
     void add(std::shared_ptr<LoopWaiter> waiter) noexcept {
         LoopWaiter& added = *waiter;
-        added.m_behind = m_first;
-        if (m_first != nullptr) {
-            m_first->m_before = &added;
-        }
-        m_first = &added;
+        m_waiters.push_back(added);
         added.m_self = std::move(waiter);
     }
     /// Null if it does not wait any more.
     std::shared_ptr<LoopWaiter> take(LoopWaiter& waiter) noexcept {
         if (waiter.m_self) {
-            (waiter.m_before != nullptr ? waiter.m_before->m_behind : m_first) = waiter.m_behind;
-            if (waiter.m_behind != nullptr) {
-                waiter.m_behind->m_before = waiter.m_before;
-            }
-            waiter.m_before = waiter.m_behind = nullptr;
+            m_waiters.erase(waiter);
         }
         return std::move(waiter.m_self);
     }
     /// Null if nobody waits.
     std::shared_ptr<LoopWaiter> take_any() noexcept {
-        return m_first != nullptr ? take(*m_first) : nullptr;
+        return m_waiters.empty() ? nullptr : take(*m_waiters.begin());
     }
 
   private:
-    LoopWaiter* m_first = nullptr;
+    LinkedList<LoopWaiter> m_waiters;
 };
 
 /// A context's, which outlives it.

@@ -48,7 +48,6 @@ class PushGroups {
         {
             const std::lock_guard lock(m_mutex);
             m_end = deadline_in(m_patience);
-            m_ending = true;
         }
         m_came.notify_one();
         m_thread.end();
@@ -86,6 +85,8 @@ class PushGroups {
   private:
     using Pushes = Fifo<std::unique_ptr<AsyncPush>>;
 
+    static constexpr TimePoint never = TimePoint::max();
+
     // The thread.
 
     void run() {
@@ -105,7 +106,8 @@ class PushGroups {
     }
     bool take();
     void push_group();
-    /// The error of what was not pushed; without memory for it, that.
+    /// Returns a ConnectionError of a push that did not run, or std::bad_alloc where there is no
+    /// memory for one.
     [[nodiscard]] [[gnu::cold]] static std::exception_ptr not_run(const char* reason) noexcept {
         try {
             return std::make_exception_ptr(ConnectionError(reason));
@@ -126,11 +128,10 @@ class PushGroups {
 
     std::atomic<std::size_t> m_unconfirmed{0};
 
-    std::mutex m_mutex; ///< guards the next four
+    std::mutex m_mutex; ///< guards the next three
     std::condition_variable m_came;
     Pushes m_came_meanwhile;
-    bool m_ending = false;
-    TimePoint m_end = TimePoint::max(); ///< from then on nothing is pushed
+    TimePoint m_end = never; ///< from then on nothing is pushed
 
     // The thread's.
 
@@ -144,7 +145,7 @@ class PushGroups {
 /// Waits for pushes. Returns false at the end, when none is left.
 inline bool PushGroups::take() {
     std::unique_lock lock(m_mutex);
-    m_came.wait(lock, [this] { return !m_came_meanwhile.empty() || m_ending; });
+    m_came.wait(lock, [this] { return !m_came_meanwhile.empty() || m_end != never; });
     std::swap(m_waiting, m_came_meanwhile);
     return !m_waiting.empty();
 }
