@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Coroutines of Boost.Asio as handlers of a Worker, and pushes that they await, on the program's
-// own loop. Needs Boost 1.77 or newer; for Asio without Boost include <orizuru/asio.hpp>.
+// Coroutines of Boost.Asio as handlers of a Worker, and what they await, on the program's own loop.
+// What it gives to users is in <orizuru/asio/coroutines.inl>. Needs Boost 1.77 or newer; for Asio
+// without Boost include <orizuru/asio.hpp>.
 
 #include <boost/asio/version.hpp>
 
@@ -11,16 +12,8 @@
 #error "<orizuru/boost_asio.hpp> needs Boost 1.77 or newer"
 #endif
 
-#include <orizuru/async/async_producer.hpp>
-#include <orizuru/codec.hpp>
-#include <orizuru/detail/asio/awaited_push.hpp>
-#include <orizuru/detail/asio/coroutine_handler.hpp>
-
 #include <exception>
-#include <initializer_list>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -44,9 +37,7 @@
 #error "Boost.Asio finds no coroutines in this compiler: use g++ 12 or newer, say"
 #endif
 
-namespace orizuru {
-
-namespace detail {
+namespace orizuru::detail {
 
 struct BoostAsio {
     using Executor = boost::asio::any_io_executor;
@@ -54,6 +45,9 @@ struct BoostAsio {
     using Signal = boost::asio::cancellation_signal;
     template <class T>
     using Awaitable = boost::asio::awaitable<T>;
+    using UseAwaitable = boost::asio::use_awaitable_t<>;
+    template <class Token, class Signature>
+    static constexpr bool completes = boost::asio::completion_token_for<Token, Signature>;
 
     template <class E>
     [[nodiscard]] static Context& context_of(const E& executor) {
@@ -99,60 +93,9 @@ struct BoostAsio {
     }
 };
 
-} // namespace detail
+// A program has one Asio: including both headers is an error here.
+using TheAsio = BoostAsio;
 
-/// Makes a handler of a coroutine: `coroutine` takes what a handler of jobs of a T takes (const T&,
-/// JobContext<T>&, const Job<T>&), and returns boost::asio::awaitable<void>.
-///
-///     boost::asio::awaitable<void> charge(const Order& order, JobContext<Order>& job);
-///
-///     worker.handle<Order>("orders", orizuru::on(io.get_executor(), charge),
-///                          {.concurrency = 10'000});
-///
-/// It is called, resumed and destroyed on the executor only, which must be that of one thread or a
-/// strand: Asio's cancellation needs that. When it returns, its job is acked; when it throws, its
-/// attempt has failed. `coroutine` lives as long as the worker and its jobs, and what it refers to
-/// must live as long.
-///
-/// A stop of the worker and the end of its time limit cancel it (cancellation_type::terminal): what
-/// it awaits ends with operation_aborted. Let that through: after a stop the job is requeued,
-/// after its time limit it has failed. JobRun::stop_token hears of both as well.
-///
-/// A context that is destroyed requeues what is in flight there. What comes for it after that has
-/// failed: "the context of its executor is gone".
-template <class F>
-[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
-on(const boost::asio::any_io_executor& executor, F coroutine) {
-    return {{executor}, std::move(coroutine)};
-}
-/// Does the same for several executors, which get the jobs in turns: one for each thread. Throws
-/// std::invalid_argument when there are none.
-template <class F>
-[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
-on(const std::vector<boost::asio::any_io_executor>& executors, F coroutine) {
-    return {executors, std::move(coroutine)};
-}
-template <class F>
-[[nodiscard]] detail::CoroutineHandler<detail::BoostAsio, F>
-on(std::initializer_list<boost::asio::any_io_executor> executors, F coroutine) {
-    return {executors, std::move(coroutine)};
-}
+} // namespace orizuru::detail
 
-/// Pushes a message; ends when Redis has it, or with what AsyncProducer::push tells. The token says
-/// how to wait, as with all of Asio; without one, the call is awaited:
-///
-///     co_await orizuru::async_push(producer, order);
-///
-/// Throws at once EncodeError, and std::logic_error in a forked child; then nothing is pushed. Once
-/// begun, which the default does when it is awaited, the message is pushed, whatever becomes of the
-/// wait: if that is cancelled (terminal or partial), it ends with operation_aborted; with a context
-/// that is destroyed, what waits there is destroyed. Until it is begun, leave the producer where it
-/// is. A callback without an executor of its own is called on Asio's threads.
-template <MessageEncodable T, boost::asio::completion_token_for<void(std::exception_ptr)> Token =
-                                  boost::asio::use_awaitable_t<>>
-auto async_push(AsyncProducer<T>& producer, const std::type_identity_t<T>& message,
-                Token&& token = Token()) {
-    return detail::async_push<detail::BoostAsio, T, Token>(producer, message, token);
-}
-
-} // namespace orizuru
+#include <orizuru/asio/coroutines.inl>

@@ -112,33 +112,33 @@ class [[nodiscard]] MessageGuard {
     /// Moves the message to the unack list, from where a collector requeues it: for a message that
     /// may succeed elsewhere or later.
     /// Redis: LPUSH and the removal, in one script.
-    bool reject() { return m_core.reject(); }
+    bool reject() { return m_core.settle(m_core.rejecting()); }
 
     /// Requeues the message at the source's serving end, uncounted, as if it had never been
     /// fetched; one that waited apart (GarbageCollectorOptions::blamed) waits there again.
     /// Redis: RPUSH and the removal, in one script.
-    bool release() { return m_core.release(); }
+    bool release() { return m_core.settle(m_core.releasing()); }
 
     /// Moves the same bytes to another queue.
     /// Redis: LPUSH and the removal, in one script; ReplyError WRONGTYPE when `queue` is no list.
     /// Throws std::invalid_argument for an invalid queue name.
-    bool push(std::string_view queue) { return m_core.push(queue); }
+    bool push(std::string_view queue) { return m_core.settle(m_core.pushing(queue)); }
 
     /// Moves `replacement` to another queue instead. Throws EncodeError before anything is sent.
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
-        return m_core.push(queue, encoded(replacement));
+        return m_core.settle(m_core.pushing(queue, encoded(replacement)));
     }
     /// Does the same with a message of another type, such as a failure that holds this one. What
     /// converts to T becomes a T, as braces do, unless that would cut it: a type derived from T and
     /// a number of another type are written as what they are.
     template <MessageEncodable U>
     bool push(std::string_view queue, const U& other) requires(detail::is_kept_whole<U, T>) {
-        return m_core.push(queue, encoded(other));
+        return m_core.settle(m_core.pushing(queue, encoded(other)));
     }
 
     /// Moves the message to the dead list with a reason, as msgpack [2, payload, reason, unix_ms].
     /// Redis: LPUSH and the removal, in one script.
-    bool bury(std::string_view reason = {}) { return m_core.bury(reason); }
+    bool bury(std::string_view reason = {}) { return m_core.settle(m_core.burying(reason)); }
     /// The reason, once bury() has returned true; else null. Valid as long as the guard.
     [[nodiscard]] const std::string* buried() const noexcept { return m_core.buried(); }
 
@@ -148,7 +148,7 @@ class [[nodiscard]] MessageGuard {
     /// ReplyError and the guard is unsettled.
     bool settle(const Script& script, std::vector<std::string> keys = {},
                 std::vector<std::string> args = {}) {
-        return m_core.settle(script, std::move(keys), std::move(args));
+        return m_core.settle(m_core.settling(script, std::move(keys), std::move(args)));
     }
 
     /// The keys of the queue that the message came from. Throws std::logic_error when settled.

@@ -18,6 +18,8 @@
 
 #include <orizuru/background_collector.hpp>
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/async/async_consumer_core.hpp>
+#include <orizuru/detail/async/async_consumer_core.ipp>
 #include <orizuru/detail/async/async_producer_core.hpp>
 #include <orizuru/detail/async/async_producer_core.ipp>
 #include <orizuru/detail/collector/background_collector.ipp>

@@ -8,6 +8,7 @@
 
 #include "benchmark/resident.hpp"
 #include "benchmark/server_cost.hpp"
+#include "benchmark/slow_link.hpp"
 #include "support/posix.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
@@ -258,6 +259,74 @@ Figures buffered_pushes(const std::string& uri, int count) {
     return {count / seconds_since(begun)};
 }
 
+/// Messages that 100 coroutines take and ack, each confirmed.
+Figures awaited_messages(const std::string& uri, int count) {
+    constexpr int coroutines = 100;
+    {
+        BufferedProducer<Raw> producer(uri, "m");
+        for (int i = 0; i < count; ++i) {
+            producer.push(message);
+        }
+        producer.flush();
+    }
+    AsyncConsumer<Raw> consumer(uri, "m", {.prefetch = 100});
+    asio::io_context io(1);
+    int acked = 0;
+    const auto begun = Clock::now();
+    for (int i = 0; i < coroutines; ++i) {
+        asio::co_spawn(
+            io,
+            [&]() -> asio::awaitable<void> {
+                while (auto guard = co_await async_next(consumer)) {
+                    acked += co_await async_ack(*guard) ? 1 : 0;
+                    if (acked == count) {
+                        consumer.stop();
+                    }
+                }
+            },
+            asio::detached);
+    }
+    io.run();
+    return {count / seconds_since(begun)};
+}
+
+/// Jobs that fail at the same time, over a network of 2 ms there and back: the seconds until all
+/// are put off.
+Figures failing_jobs(const std::string& socket, const std::string& uri, int count) {
+    Jobs jobs(uri, count, [](int) { return 0; });
+    const benchmark::SlowLink link(socket, 1ms);
+    asio::io_context io(1);
+    const auto work = asio::make_work_guard(io);
+    Worker worker(link.uri(), {.signals = SignalHandling::none, .on_event = [](const auto&) {}});
+    std::atomic<int> begun{0};
+    std::atomic<Clock::duration> failed{};
+    worker.handle<int>(
+        "q",
+        on(io.get_executor(),
+           [&](const int&) -> asio::awaitable<void> {
+               ++begun;
+               while (begun < count) {
+                   co_await pass(20ms);
+               }
+               if (failed.load() == Clock::duration()) {
+                   failed = Clock::now().time_since_epoch();
+               }
+               throw std::runtime_error("declined");
+           }),
+        {.concurrency = count, .retry = {.backoff = [](int, std::uint64_t) { return 1h; }}});
+    std::thread loop([&] { io.run(); });
+    std::thread running([&] { worker.run(); });
+    while (jobs.redis().command({"ZCARD", "orizuru:{q}:scheduled"}).integer < count) {
+        std::this_thread::sleep_for(2ms);
+    }
+    const double seconds = seconds_since(Clock::time_point(failed.load()));
+    worker.stop();
+    running.join();
+    io.stop();
+    loop.join();
+    return {seconds};
+}
+
 class Rounds {
   public:
     void measure(const std::string& what, const std::function<Figures()>& action) {
@@ -293,6 +362,8 @@ void run(int rounds) {
         redis.command({"FLUSHALL"});
         all.measure("buffered", [&] { return buffered_pushes(uri, 500'000); });
         redis.command({"FLUSHALL"});
+        all.measure("messages", [&] { return awaited_messages(uri, 300'000); });
+        all.measure("failing", [&] { return failing_jobs(server.socket_path(), uri, 10'000); });
     }
     std::printf("medians of %d\n", rounds);
     std::printf("10,000 jobs that wait 1 s: %.3f s, bare Asio %.3f s, ratio %.2f\n",
@@ -312,6 +383,10 @@ void run(int rounds) {
                 "ratio %.2f\n",
                 all.median("awaited"), all.median("buffered"),
                 all.median("awaited") / all.median("buffered"));
+    std::printf("async_next and async_ack by 100 coroutines: %.0f/s, each confirmed\n",
+                all.median("messages"));
+    std::printf("10,000 jobs that fail at once, 2 ms from Redis: put off within %.2f s\n",
+                all.median("failing"));
 }
 
 } // namespace

@@ -10,7 +10,7 @@
 #include "integration/core/queue_fixture.hpp"
 
 #include <orizuru/detail/base/at_exit.hpp>
-#include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/consumer/held/unattended.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/orizuru.hpp>

@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/jobs/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -105,6 +105,17 @@ struct ThrownFailure {
     bool last = false;
 };
 [[nodiscard]] ThrownFailure failure_of(const std::exception_ptr& error);
+
+/// The fate of a job that has failed.
+struct RetryPlan {
+    Settlement settlement;
+    Retried retried; ///< if that is done
+};
+/// Asks the policy.
+[[nodiscard]] RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
+                                   const FailedTry& failed);
+/// Returns what has become of it.
+[[nodiscard]] Retried retried(Retried planned, bool done);
 
 /// orizuru::retry, which follows, for a job of any type.
 Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed);

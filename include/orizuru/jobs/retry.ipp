@@ -29,7 +29,8 @@ inline std::vector<std::string> keys_to_schedule(const GuardCore& guard, const s
 
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
-    return guard.put_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due));
+    return guard.settle(
+        guard.putting_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due)));
 }
 
 /// The next attempt in bytes, without the reason when that makes it too large; empty when it still
@@ -49,12 +50,13 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
 }
 
 /// The reason is cut so that all of `note` fits behind it.
-inline Retried bury(GuardCore& guard, std::string_view reason, std::string_view note = {}) {
+inline RetryPlan plan_burial(const GuardCore& guard, std::string_view reason,
+                             std::string_view note = {}) {
     note = cut_text(note, longest_last_error / 2);
     std::string cut(cut_text(reason, longest_last_error - note.size()));
     cut += note;
-    const bool done = guard.bury(cut);
-    return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
+    return {.settlement = guard.burying(cut),
+            .retried = {.outcome = RetryOutcome::buried, .reason = std::move(cut)}};
 }
 
 /// Asks the policy, and changes it to what is decided for this one failure.
@@ -90,7 +92,8 @@ ORIZURU_INLINE ThrownFailure failure_of(const std::exception_ptr& error) {
     return failure;
 }
 
-ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed) {
+ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
+                                    const FailedTry& failed) {
     Scratch scratch;
     auto next = decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = failed.now.value_or(job_time());
@@ -111,7 +114,7 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
         throw;
     } catch (...) {
         return tell_thrown([&](std::string_view what) {
-            return bury(guard, failed.reason, joined({"; its ", asked, ": ", what}));
+            return plan_burial(guard, failed.reason, joined({"; its ", asked, ": ", what}));
         });
     }
     ++next.attempt;
@@ -126,7 +129,7 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
         const std::string counted = recovery_field(next.id);
         std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
         if (body.empty()) {
-            return bury(guard, failed.reason, "; too large to be tried again");
+            return plan_burial(guard, failed.reason, "; too large to be tried again");
         }
         std::vector<std::string> keys = keys_to_schedule(guard, policy.retry_queue);
         std::vector<std::string> due = due_after(*delay);
@@ -136,16 +139,25 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
             due.push_back(counted);
             due.push_back(std::to_string(failed.recoveries));
         }
-        const bool done = guard.put_off(schedule_body(), std::move(keys), std::move(due));
-        return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
+        return {.settlement = guard.putting_off(schedule_body(), std::move(keys), std::move(due)),
+                .retried = {.outcome = RetryOutcome::put_off, .delay = *delay}};
     }
     const bool exhausted = action == RetryDecision::Action::by_policy;
     if (action == RetryDecision::Action::discard ||
         (exhausted && policy.exhausted == Exhausted::discard)) {
-        const bool done = ack_unique(guard, {next.id, next.unique_id, next.unique_queue});
-        return {done ? RetryOutcome::discarded : RetryOutcome::lost};
+        return {.settlement = acking_unique(guard, {next.id, next.unique_id, next.unique_queue}),
+                .retried = {.outcome = RetryOutcome::discarded}};
     }
-    return bury(guard, failed.reason);
+    return plan_burial(guard, failed.reason);
+}
+
+ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed) {
+    RetryPlan plan = plan_retry(guard, std::move(policy), failed);
+    return retried(std::move(plan.retried), guard.settle(std::move(plan.settlement)));
+}
+
+ORIZURU_INLINE Retried retried(Retried planned, bool done) {
+    return done ? std::move(planned) : Retried{.outcome = RetryOutcome::lost};
 }
 
 } // namespace orizuru::detail

@@ -16,7 +16,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/jobs/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>

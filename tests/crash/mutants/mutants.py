@@ -983,7 +983,7 @@ MUTANTS = [
          "return std::ranges::none_of(pending, open);",
          "return true;",
          "prefetch_and_deferred"),
-    code("late deferred acks are not counted", "detail/consumer/unattended.hpp",
+    code("late deferred acks are not counted", "detail/consumer/held/unattended.hpp",
          "m_late_acks += message->deferred ? 1U : 0U;", "",
          "leases"),
     code("an unsettled guard rejects nothing", "detail/consumer/guard_core.ipp",

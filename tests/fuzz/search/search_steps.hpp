@@ -202,7 +202,7 @@ void SearchSteps::running(const World& world, int who, Visit& visit) {
     const auto may = [&](std::string_view name, Kind kind, std::size_t which = 0) {
         tell({Step::Kind::sure, name, who}, world, kind, which, 0, visit);
     };
-    if (consumer.can_send && consumer.has_moves) {
+    if (consumer.can_move && consumer.has_moves) {
         may("sends MOVE", Kind::move);
     }
     if (consumer.can_send && consumer.has_acks) {

@@ -91,6 +91,7 @@ class SearchTables {
         std::size_t guards = 0;
         Counts acks_sent = {};
         bool can_send = false;
+        bool can_move = false;
         bool has_acks = false;
         bool has_moves = false;
         bool blocked = false;
@@ -345,6 +346,7 @@ inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
     }
     facts.guards = consumer.guards().size();
     facts.can_send = mirror.can_send();
+    facts.can_move = mirror.can_move();
     facts.has_acks = mirror.has_acks();
     facts.has_moves = mirror.has_moves();
     facts.blocked = mirror.blocked();

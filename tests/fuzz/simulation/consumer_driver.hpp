@@ -157,7 +157,7 @@ inline bool SimulatedConsumer::puts_back() const {
 inline void SimulatedConsumer::send() {
     Chance& chance = m_context.chance;
     const bool fetches = m_context.phase != Phase::still;
-    if (m_mirror->can_send() && m_mirror->has_moves() && chance.happens(0.6)) {
+    if (m_mirror->can_move() && m_mirror->has_moves() && chance.happens(0.6)) {
         send_move();
     }
     const double trial = m_context.scenario.trial;
@@ -212,7 +212,7 @@ inline void SimulatedConsumer::send_while_stopping() {
     if (puts_back()) {
         m_context.faults.came("suspects put back at the stop");
     }
-    if (m_mirror->can_send() && m_mirror->has_moves() && chance.happens(0.6)) {
+    if (m_mirror->can_move() && m_mirror->has_moves() && chance.happens(0.6)) {
         send_move();
     }
     if (m_mirror->can_send() && m_mirror->has_acks() && chance.happens(0.6)) {

@@ -116,7 +116,7 @@ class Driver {
             settle(1 + m_input.below(4));
             break;
         case 5:
-            if (m_mirror.can_send() && m_mirror.has_moves()) {
+            if (m_mirror.can_move() && m_mirror.has_moves()) {
                 send(Request::Kind::move, 0, [this] { m_mirror.send_move(m_out); });
             }
             break;

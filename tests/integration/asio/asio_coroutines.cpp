@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Coroutines of Asio as handlers, and pushes that they await.
+// Coroutines of Asio as handlers, and what they await.
 
 #include <orizuru/asio.hpp>
 
@@ -20,3 +20,4 @@ namespace net = asio;
 
 #include "integration/asio/coroutines.hpp"
 #include "integration/asio/pushes.hpp"
+#include "integration/asio/settlements.hpp"

@@ -11,15 +11,18 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace orizuru::detail {
 
-/// `Handler`: a completion handler for void(std::exception_ptr). It is called on its executor, and
-/// destroyed there, or with its context; so is the executor, which may use the context for that.
-template <class Library, class Handler>
-class AwaitedCall final : public LoopWaiter,
-                          public std::enable_shared_from_this<AwaitedCall<Library, Handler>> {
+/// `Handler`: a completion handler for void(std::exception_ptr, Results...). It is called on its
+/// executor, and destroyed there, or with its context; so is the executor, which may use the
+/// context for that.
+template <class Library, class Handler, class... Results>
+class AwaitedCall final
+    : public LoopWaiter,
+      public std::enable_shared_from_this<AwaitedCall<Library, Handler, Results...>> {
     using State = LoopState<Library>;
     using Work = decltype(Library::work_of(std::declval<const Handler&>()));
 
@@ -41,18 +44,27 @@ class AwaitedCall final : public LoopWaiter,
     AwaitedCall(std::shared_ptr<State> state, Work work, Handler handler)
         : m_state(std::move(state)), m_parts(std::in_place, std::move(work), std::move(handler)) {}
 
-    /// Any thread. The first end counts, if the handler still waits. Null: without an error.
-    void end(std::exception_ptr error) {
+    /// Any thread. The first end counts, if the handler still waits; others return false, and leave
+    /// the results where they are. A null error: without one.
+    bool end(std::exception_ptr error, Results&&... results) {
         const std::lock_guard lock(m_state->mutex());
         if (m_stage != Stage::waiting) {
-            return;
+            return false;
         }
         // It stays among those that wait until this runs: a context that is being destroyed may
         // destroy what is posted at once, and on any thread.
         const auto executor = m_parts->work.get_executor();
-        Library::post(executor, [own = this->shared_from_this(),
-                                 error = std::move(error)]() mutable { own->tell(error); });
+        Library::post(executor, [own = this->shared_from_this()] { own->tell(); });
+        m_end.emplace(std::move(error), std::move(results)...);
         m_stage = Stage::ended;
+        return true;
+    }
+    /// Does the same without results.
+    bool fail(std::exception_ptr error) { return end(std::move(error), Results()...); }
+    /// Any thread. The handler still waits.
+    [[nodiscard]] bool waits() const noexcept {
+        const std::lock_guard lock(m_state->mutex());
+        return m_stage == Stage::waiting;
     }
 
     void drop() noexcept override {
@@ -60,11 +72,13 @@ class AwaitedCall final : public LoopWaiter,
             const std::lock_guard lock(m_state->mutex());
             m_stage = Stage::gone;
         }
+        m_end.reset();
         m_parts.reset();
     }
 
   private:
     enum class Stage : std::uint8_t { waiting, ended, gone };
+    using End = std::tuple<std::exception_ptr, Results...>;
     struct Parts {
         Parts(Work of_handler, Handler chosen)
             : work(std::move(of_handler)), handler(std::move(chosen)) {}
@@ -83,12 +97,12 @@ class AwaitedCall final : public LoopWaiter,
             slot.assign([call = this->weak_from_this()](auto type) {
                 const auto own = Library::may_leave_effects(type) ? call.lock() : nullptr;
                 if (own) {
-                    own->end(Library::aborted());
+                    own->fail(Library::aborted());
                 }
             });
         }
     }
-    void tell(std::exception_ptr& error) {
+    void tell() {
         {
             const std::lock_guard lock(m_state->mutex());
             if (m_state->take(*this) == nullptr) {
@@ -102,12 +116,15 @@ class AwaitedCall final : public LoopWaiter,
         }
         // It may end everything, and begin the next call in this one's memory.
         Handler handler = std::move(m_parts->handler);
+        End end = std::move(*m_end);
         m_parts.reset();
-        std::move(handler)(std::move(error));
+        m_end.reset();
+        std::apply([&](auto&... parts) { std::move(handler)(std::move(parts)...); }, end);
     }
 
     const std::shared_ptr<State> m_state;
     Stage m_stage = Stage::waiting; ///< guarded by the state's lock
+    std::optional<End> m_end;       ///< guarded by it until it is told
     std::optional<Parts> m_parts;   ///< the handler's thread's, except the executor while it waits
 };
 

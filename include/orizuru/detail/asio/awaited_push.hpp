@@ -41,7 +41,7 @@ auto async_push(AsyncProducer<T>& producer, const T& message, Token& token) {
         try {
             pushing->push(std::make_unique<AwaitedPush<Call>>(std::move(payload), call));
         } catch (...) {
-            call->end(std::current_exception()); // an initiation must not throw
+            call->fail(std::current_exception()); // an initiation must not throw
         }
     };
     return Library::template initiate<Token, void(std::exception_ptr)>(start, token, &core,

@@ -93,7 +93,7 @@ inline void Fetcher::end_wait(Lock& lock) {
     using Asked = StepInputs::Asked;
     m_wake.clear();
     m_lane.held().take_acks();
-    m_lane.events().tell_noted(lock);
+    m_lane.tell_news(lock);
     const Mirror& mirror = m_lane.mirror();
     // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
     const bool fetched = std::exchange(m_fetches, mirror.fetches()) != mirror.fetches();

@@ -21,6 +21,14 @@
 namespace orizuru::detail {
 
 class Session;
+class SettlementWaiter;
+
+/// A settlement that is composed and not begun.
+struct Settlement {
+    std::unique_ptr<Move> move;                          ///< null: an ack
+    std::string_view what;                               ///< a literal, for errors
+    std::unique_ptr<const std::string> burial = nullptr; ///< the reason of one
+};
 
 /// For one thread at a time. Blocks and throws as MessageGuard documents.
 class GuardCore {
@@ -68,30 +76,48 @@ class GuardCore {
     bool ack();
     /// Accepts an ack, which the consumer's flush() sends with others: a suspect's is sent now.
     bool ack_later();
-    bool reject();
-    bool release();
-    bool push(std::string_view queue);
-    bool push(std::string_view queue, std::string replacement);
-    bool bury(std::string_view reason);
-    [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
-    bool settle(const Script& script, std::vector<std::string> keys, std::vector<std::string> args);
+    /// Throws std::logic_error for a guard that is settled or was moved from, and in a forked
+    /// child.
+    [[nodiscard]] Settlement acking() const;
+    [[nodiscard]] Settlement rejecting() const;
+    [[nodiscard]] Settlement releasing() const;
+    [[nodiscard]] Settlement pushing(std::string_view queue) const;
+    [[nodiscard]] Settlement pushing(std::string_view queue, std::string replacement) const;
+    [[nodiscard]] Settlement burying(std::string_view reason) const;
+    [[nodiscard]] Settlement settling(const Script& script, std::vector<std::string> keys,
+                                      std::vector<std::string> args) const;
     /// Does the same for one that comes again: it keeps its recoveries.
-    bool put_off(const Script& script, std::vector<std::string> keys,
-                 std::vector<std::string> args);
+    [[nodiscard]] Settlement putting_off(const Script& script, std::vector<std::string> keys,
+                                         std::vector<std::string> args) const;
+    bool settle(Settlement settlement);
+    /// Does the same in two steps, between which the settlements of other guards may begin. The
+    /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.
+    void begin(Settlement settlement);
+    bool finish();
+    /// Begins a settlement whose end `waiter` is told of. The guard counts as settled unless Redis
+    /// refuses; it may go before that. If it throws, nothing has happened.
+    void begin(Settlement settlement, std::unique_ptr<SettlementWaiter> waiter);
+    /// The reason, once it is buried.
+    [[nodiscard]] const std::string* buried() const noexcept;
     /// It was blamed for the death of a consumer, and is handled apart. While it is unsettled.
     [[nodiscard]] bool suspected() const noexcept { return m_delivery->trial != nullptr; }
     [[nodiscard]] const Keys& keys() const;
     [[nodiscard]] std::int64_t max_payload() const;
     [[nodiscard]] bool held() const;
-    [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
+    [[nodiscard]] bool settled() const noexcept {
+        return m_session == nullptr || m_delivery->settling.settles();
+    }
     [[nodiscard]] bool moved_from() const noexcept { return !m_delivery; }
 
   private:
     void check_not_moved_from() const;
     [[nodiscard]] Session& session() const;
-    bool move_to(const Script& script, std::vector<std::string> keys, std::vector<std::string> args,
-                 std::string_view what, Move::Recoveries recoveries = Move::Recoveries::kept);
-    bool settle_by(std::unique_ptr<Move> move, std::string_view what);
+    [[nodiscard]] Session& own_session() const;
+    [[nodiscard]] Settlement moving(const Script& script, std::vector<std::string> keys,
+                                    std::vector<std::string> args, std::string_view what,
+                                    Move::Recoveries recoveries = Move::Recoveries::kept) const;
+    template <class End>
+    bool end(std::unique_ptr<const std::string> burial, End end);
     void abandon() noexcept;
     void reject_unsettled() noexcept {
         if (m_session != nullptr) {
@@ -99,9 +125,11 @@ class GuardCore {
         }
     }
 
-    Session* m_session = nullptr; ///< an unsettled message keeps it alive; null = nothing to settle
+    /// An unsettled message keeps it alive; null: nothing is to be settled. A settlement that is
+    /// awaited may end it.
+    Session* m_session = nullptr;
     DeliveryPtr m_delivery;
-    std::unique_ptr<const std::string> m_burial; ///< the reason, once buried
+    std::unique_ptr<const std::string> m_burial; ///< the reason of one that has begun
 };
 
 } // namespace orizuru::detail

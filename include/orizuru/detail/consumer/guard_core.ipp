@@ -21,10 +21,17 @@ ORIZURU_INLINE void GuardCore::check_not_moved_from() const {
 
 ORIZURU_INLINE Session& GuardCore::session() const {
     check_not_moved_from();
-    if (m_session == nullptr) {
+    if (settled()) {
         throw std::logic_error("the message is settled already");
     }
     return *m_session;
+}
+
+/// In the process that made it.
+ORIZURU_INLINE Session& GuardCore::own_session() const {
+    Session& session = this->session();
+    session.refuse_fork();
+    return session;
 }
 
 ORIZURU_INLINE std::string_view GuardCore::payload() const {
@@ -32,64 +39,124 @@ ORIZURU_INLINE std::string_view GuardCore::payload() const {
     return m_delivery->payload;
 }
 
+/// Throws for a guard that cannot be settled.
+ORIZURU_INLINE Settlement GuardCore::moving(const Script& script, std::vector<std::string> keys,
+                                            std::vector<std::string> args, std::string_view what,
+                                            Move::Recoveries recoveries) const {
+    static_cast<void>(own_session());
+    return {std::make_unique<Move>(script, std::move(keys), std::move(args), recoveries), what};
+}
+
+ORIZURU_INLINE Settlement GuardCore::acking() const {
+    const Keys& keys = own_session().keys();
+    if (suspected()) {
+        // Where the reply to its fetch was lost, only Redis knows the field of its count.
+        return moving(ack_body(), {keys.recoveries()}, {}, "acking");
+    }
+    return {nullptr, "acking"};
+}
+
+ORIZURU_INLINE Settlement GuardCore::rejecting() const {
+    return moving(push_body(), {keys().unack()}, {}, "rejecting");
+}
+
+ORIZURU_INLINE Settlement GuardCore::releasing() const {
+    const Keys& keys = this->keys();
+    return moving(release_body(), {suspected() ? keys.suspects() : keys.source()}, {}, "releasing");
+}
+
+ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue) const {
+    return moving(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
+}
+
+ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue,
+                                             std::string replacement) const {
+    return moving(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
+                  "pushing");
+}
+
+ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
+    Settlement settlement = moving(bury_body(), {keys().dead()}, {std::string(reason)}, "burying");
+    settlement.burial = std::make_unique<const std::string>(reason);
+    return settlement;
+}
+
+ORIZURU_INLINE Settlement GuardCore::settling(const Script& script, std::vector<std::string> keys,
+                                              std::vector<std::string> args) const {
+    return moving(script, std::move(keys), std::move(args), "settling", Move::Recoveries::ended);
+}
+
+ORIZURU_INLINE Settlement GuardCore::putting_off(const Script& script,
+                                                 std::vector<std::string> keys,
+                                                 std::vector<std::string> args) const {
+    return moving(script, std::move(keys), std::move(args), "settling");
+}
+
 ORIZURU_INLINE bool GuardCore::ack() {
-    session().refuse_fork();
+    static_cast<void>(own_session());
     if (m_delivery->deferred_ack.give()) {
         m_session = nullptr; // it may be gone by now
         return true;
     }
-    if (suspected()) {
-        // Where the reply to its fetch was lost, only Redis knows the field of its count.
-        return move_to(ack_body(), {keys().recoveries()}, {}, "acking");
-    }
-    return settle_by(nullptr, "acking");
+    return settle(acking());
 }
 
 ORIZURU_INLINE bool GuardCore::ack_later() {
-    if (suspected() || session().options().ack == AckMode::deferred) {
+    Session& session = own_session();
+    if (suspected() || session.options().ack == AckMode::deferred) {
         return ack();
     }
-    session().refuse_fork();
-    // It may be gone behind this.
-    return std::exchange(m_session, nullptr)->ack_later(m_delivery);
+    m_session = nullptr; // it may be gone behind this
+    return session.ack_later(m_delivery);
 }
 
-ORIZURU_INLINE bool GuardCore::reject() {
-    return move_to(push_body(), {keys().unack()}, {}, "rejecting");
+ORIZURU_INLINE bool GuardCore::settle(Settlement settlement) {
+    Session& session = this->session();
+    return end(std::move(settlement.burial), [&] {
+        return session.settle(m_delivery, std::move(settlement.move), settlement.what);
+    });
 }
 
-ORIZURU_INLINE bool GuardCore::release() {
-    const Keys& keys = this->keys();
-    return move_to(release_body(), {suspected() ? keys.suspects() : keys.source()}, {},
-                   "releasing");
+ORIZURU_INLINE void GuardCore::begin(Settlement settlement) {
+    session().begin(m_delivery, std::move(settlement.move));
+    m_delivery->settling.begin();
+    m_burial = std::move(settlement.burial);
 }
 
-ORIZURU_INLINE bool GuardCore::push(std::string_view queue) {
-    return move_to(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
+ORIZURU_INLINE bool GuardCore::finish() {
+    return end(std::move(m_burial), [this] { return m_session->finish(m_delivery, "settling"); });
 }
 
-ORIZURU_INLINE bool GuardCore::push(std::string_view queue, std::string replacement) {
-    return move_to(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
-                   "pushing");
-}
-
-ORIZURU_INLINE bool GuardCore::bury(std::string_view reason) {
-    auto burial = std::make_unique<const std::string>(reason);
-    const bool done = move_to(bury_body(), {keys().dead()}, {*burial}, "burying");
-    if (done) {
-        m_burial = std::move(burial);
+/// Waits for the end of a settlement.
+template <class End>
+bool GuardCore::end(std::unique_ptr<const std::string> burial, End end) {
+    try {
+        const bool done = end();
+        m_session = nullptr;
+        if (done) {
+            m_burial = std::move(burial);
+        }
+        return done;
+    } catch (const ReplyError&) {
+        m_delivery->settling.forget();
+        throw;
+    } catch (...) {
+        m_session = nullptr;
+        throw;
     }
-    return done;
 }
 
-ORIZURU_INLINE bool GuardCore::settle(const Script& script, std::vector<std::string> keys,
-                                      std::vector<std::string> args) {
-    return move_to(script, std::move(keys), std::move(args), "settling", Move::Recoveries::ended);
+ORIZURU_INLINE void GuardCore::begin(Settlement settlement,
+                                     std::unique_ptr<SettlementWaiter> waiter) {
+    Session& session = this->session();
+    m_burial = std::move(settlement.burial); // behind the begin, the guard may go
+    session.begin(m_delivery, std::move(settlement.move), std::move(waiter), settlement.what);
 }
 
-ORIZURU_INLINE bool GuardCore::put_off(const Script& script, std::vector<std::string> keys,
-                                       std::vector<std::string> args) {
-    return move_to(script, std::move(keys), std::move(args), "settling");
+ORIZURU_INLINE const std::string* GuardCore::buried() const noexcept {
+    using Stage = AwaitedSettling::Stage;
+    const bool ended = m_session == nullptr || m_delivery->settling.stage() == Stage::done;
+    return ended ? m_burial.get() : nullptr;
 }
 
 ORIZURU_INLINE const Keys& GuardCore::keys() const { return session().keys(); }
@@ -98,31 +165,7 @@ ORIZURU_INLINE std::int64_t GuardCore::max_payload() const {
     return session().options().max_payload;
 }
 
-ORIZURU_INLINE bool GuardCore::held() const {
-    return m_session != nullptr && m_session->holds(m_delivery);
-}
-
-ORIZURU_INLINE bool GuardCore::move_to(const Script& script, std::vector<std::string> keys,
-                                       std::vector<std::string> args, std::string_view what,
-                                       Move::Recoveries recoveries) {
-    return settle_by(std::make_unique<Move>(script, std::move(keys), std::move(args), recoveries),
-                     what);
-}
-
-ORIZURU_INLINE bool GuardCore::settle_by(std::unique_ptr<Move> move, std::string_view what) {
-    Session& session = this->session();
-    session.refuse_fork();
-    try {
-        const bool done = session.settle(m_delivery, std::move(move), what);
-        m_session = nullptr;
-        return done;
-    } catch (const ReplyError&) {
-        throw;
-    } catch (...) {
-        m_session = nullptr;
-        throw;
-    }
-}
+ORIZURU_INLINE bool GuardCore::held() const { return !settled() && m_session->holds(m_delivery); }
 
 ORIZURU_INLINE void GuardCore::put_back(Fifo<GivenUp> messages) noexcept {
     while (!messages.empty()) {
@@ -148,7 +191,14 @@ ORIZURU_INLINE void GuardCore::put_back(const GivenUp& given) noexcept {
 }
 
 ORIZURU_INLINE void GuardCore::abandon() noexcept {
-    std::exchange(m_session, nullptr)->abandon(m_delivery);
+    using Stage = AwaitedSettling::Stage;
+    Session* const session = std::exchange(m_session, nullptr);
+    AwaitedSettling& settling = m_delivery->settling;
+    const bool told =
+        settling.abandon() || settling.stage() == Stage::done || settling.stage() == Stage::ended;
+    if (!told) {
+        session->abandon(m_delivery);
+    }
 }
 
 } // namespace orizuru::detail

@@ -292,6 +292,9 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
         if (token.stop_requested() || now >= until || (m_homes && m_members.empty())) {
             return;
         }
+        for (Member& member : m_members) {
+            until = std::min(until, member.m_lane.end_overdue());
+        }
         if (tell(lock)) {
             continue;
         }

@@ -11,9 +11,11 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
-#include <orizuru/detail/consumer/held_messages.hpp>
+#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
+#include <orizuru/detail/consumer/held/held_messages.hpp>
 #include <orizuru/detail/consumer/kept_refusal.hpp>
 #include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/consumer/link.hpp>
@@ -28,6 +30,7 @@
 #include <orizuru/detail/redis/place/whereabouts.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -160,7 +163,9 @@ class Lane final : private LinkMember {
     // Events.
 
     /// True when there is something to deliver, or the last guard has ended.
-    [[nodiscard]] bool has_news() const noexcept { return m_held.has_ended() || !m_events.empty(); }
+    [[nodiscard]] bool has_news() noexcept { return m_held.has_ended() || has_told(); }
+    /// Tells what is noted, with the lock released meanwhile.
+    void tell_news(Lock& lock) noexcept;
     /// Unlocks, then delivers the noted events. Leaves it unlocked: the consumer may be gone.
     void deliver(Lock& lock) noexcept;
 
@@ -168,6 +173,29 @@ class Lane final : private LinkMember {
 
     /// Knows who works for the lane, and whom to wake.
     [[nodiscard]] Attendance& attendance() noexcept { return m_attendance; }
+
+    [[nodiscard]] [[gnu::cold]] ReplyError refused_settlement(std::string_view what,
+                                                              std::string_view refusal) const {
+        return reply_error(
+            joined({endpoint().address(), ": ", what, " a message of '", keys().source(), "'"}),
+            refusal);
+    }
+    [[nodiscard]] [[gnu::cold]] ConnectionError
+    unanswered_settlement(std::string_view what, std::string_view reason) const {
+        return ConnectionError(joined({what, " of '", keys().source(), "': ", reason}),
+                               ConnectionError::Outcome::in_doubt);
+    }
+    /// By when a settlement that was begun then must have an outcome. Beats confirmed meanwhile
+    /// extend the lease, and with it the wait.
+    [[nodiscard]] TimePoint patience(TimePoint since) const {
+        const TimePoint own = std::max(Clock::now() + (m_lease.end() - LeaseClock::now()),
+                                       since + endpoint().command_timeout());
+        return std::min(own, m_limit);
+    }
+    /// Ends awaited settlements that have none in time. Returns when the next one is over.
+    TimePoint end_overdue() noexcept;
+    /// Ends all of them.
+    [[gnu::cold]] void end_awaited() noexcept;
 
     /// Sends what is due, as `drive` would, for a thread that serves several lanes and calls
     /// `deliver` for each. Returns true while more is to be done, false if it need not be called
@@ -197,6 +225,20 @@ class Lane final : private LinkMember {
         begin_recovery(reason);
     }
 
+    /// Events and outcomes that are to be told.
+    struct News {
+        EventQueue::Batch events;
+        EndedSettlements settlements;
+        std::string consumer; ///< its id
+    };
+
+    [[nodiscard]] bool has_told() noexcept {
+        return !m_events.empty() || m_held.awaited().has_ended();
+    }
+    [[nodiscard]] News take_news() noexcept;
+    /// Without the lock.
+    void tell(News news) const noexcept;
+    [[nodiscard]] std::exception_ptr error_of(const AwaitedSettlement& ended) const noexcept;
     /// Composes and sends what is due now.
     void advance();
     [[gnu::cold]] void recover();

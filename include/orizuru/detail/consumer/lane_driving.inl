@@ -4,6 +4,7 @@
 
 // Composes a lane's requests, waits for their replies and delivers its events.
 
+#include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
 namespace orizuru::detail {
@@ -69,9 +70,9 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
         if (Clock::now() >= until) {
             return false;
         }
-        if (!m_events.empty()) {
+        if (has_told()) {
             // A leader must not do this: a callback that settles a guard would wait for itself.
-            m_events.tell_noted(lock);
+            tell_news(lock);
             continue;
         }
         const bool connected = m_link->connected();
@@ -114,7 +115,7 @@ inline void Lane::advance() {
     } else if (m_mirror.state() == Mirror::State::recovering) {
         recover();
     }
-    while (m_mirror.can_send() && m_mirror.has_moves()) {
+    while (m_mirror.can_move() && m_mirror.has_moves()) {
         m_link->send(*this, Purpose::chain, [this](std::string& out) { m_mirror.send_move(out); });
     }
     if (m_attendance.hurries() && m_mirror.has_acks() && m_mirror.can_send()) {
@@ -170,13 +171,76 @@ inline bool Lane::attend(TimePoint now) {
     return true;
 }
 
+inline TimePoint Lane::end_overdue() noexcept {
+    while (!m_held.awaited().empty()) {
+        const TimePoint until = patience(m_held.awaited().first());
+        if (Clock::now() < until) {
+            return until;
+        }
+        m_held.give_up_first_awaited(last_failure());
+    }
+    return TimePoint::max();
+}
+
+inline void Lane::end_awaited() noexcept {
+    while (!m_held.awaited().empty()) {
+        m_held.give_up_first_awaited(last_failure());
+    }
+}
+
 inline void Lane::deliver(Lock& lock) noexcept {
     const auto ended = m_held.take_ended();
-    const auto batch = m_events.noted().take();
+    News news = take_news();
     // Another thread may settle the last guard while a callback runs.
     const auto alive = m_held.consumer();
     lock.unlock();
-    m_events.noted().tell(batch);
+    tell(std::move(news));
+}
+
+inline void Lane::tell_news(Lock& lock) noexcept {
+    if (has_told()) {
+        News news = take_news();
+        const Unlocked open(lock);
+        tell(std::move(news));
+    }
+}
+
+inline Lane::News Lane::take_news() noexcept {
+    News news{m_events.noted().take(), m_held.awaited().take_ended(), {}};
+    if (!news.settlements.empty()) {
+        news.consumer = text_or_less(m_mirror.identity().id);
+    }
+    return news;
+}
+
+inline void Lane::tell(News news) const noexcept {
+    using Outcome = AwaitedSettlement::Outcome;
+    m_events.tell(news.events);
+    while (const auto ended = news.settlements.pop()) {
+        const bool heard = ended->tell(error_of(*ended));
+        if (!heard && ended->outcome() != Outcome::in_doubt) {
+            const bool done = ended->outcome() == Outcome::done;
+            m_events.tell({EventKind::late_settlement, keys().source(), news.consumer,
+                           done ? settlement_done : settlement_lost, ended->payload()});
+        }
+    }
+}
+
+/// Null for one that is done or lost.
+inline std::exception_ptr Lane::error_of(const AwaitedSettlement& ended) const noexcept {
+    using Outcome = AwaitedSettlement::Outcome;
+    try {
+        if (ended.outcome() == Outcome::refused) {
+            return std::make_exception_ptr(refused_settlement(ended.what(), ended.reason()));
+        }
+        if (ended.outcome() == Outcome::in_doubt) {
+            return std::make_exception_ptr(
+                unanswered_settlement(joined({ended.what(), " a message"}), ended.reason()));
+        }
+    } catch (...) { // without memory for it
+        return std::current_exception();
+    }
+    return nullptr;
 }
 
 } // namespace orizuru::detail

@@ -6,14 +6,12 @@
 // to the user without it.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/event.hpp>
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -97,14 +95,7 @@ class LaneEvents {
 
     [[nodiscard]] bool empty() const noexcept { return m_noted.empty(); }
     [[nodiscard]] EventQueue& noted() noexcept { return m_noted; }
-    /// Tells what is noted, with the lock released meanwhile.
-    void tell_noted(std::unique_lock<std::mutex>& lock) {
-        if (!empty()) {
-            const auto batch = m_noted.take();
-            const Unlocked open(lock);
-            m_noted.tell(batch);
-        }
-    }
+    void tell(const EventQueue::Batch& events) const noexcept { m_noted.tell(events); }
     /// Tells one event at once.
     void tell(const Event& event) const noexcept { m_noted.tell(event); }
 

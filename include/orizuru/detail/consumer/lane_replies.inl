@@ -27,7 +27,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply) {
     }
     m_held.note_outcomes();
     wake_poller();
-    if (!m_events.empty()) {
+    if (has_told()) {
         m_attendance.ask_for_news();
     }
     return verdict;

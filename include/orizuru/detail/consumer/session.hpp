@@ -59,6 +59,21 @@ class Session {
         return m_lane.locked(
             [&](Lock& lock) { return settle(lock, message, std::move(move), what); });
     }
+    /// Does the same in two steps: between them the settlements of other messages may begin.
+    void begin(const DeliveryPtr& message, std::unique_ptr<Move> move) {
+        m_lane.locked([&](Lock&) { begin_settling(message, std::move(move)); });
+    }
+    bool finish(const DeliveryPtr& message, std::string_view what) {
+        return m_lane.locked([&](Lock& lock) { return finish(lock, message, what); });
+    }
+    /// Begins one whose end `waiter` is told of, as `settle` would return or throw; after a
+    /// ReplyError the message is held again. `what`: a literal. Throws std::bad_alloc; then nothing
+    /// has happened.
+    void begin(const DeliveryPtr& message, std::unique_ptr<Move> move,
+               std::unique_ptr<SettlementWaiter> waiter, std::string_view what) {
+        m_lane.locked(
+            [&](Lock&) { begin_awaited(message, std::move(move), std::move(waiter), what); });
+    }
     /// Accepts an ack of a held message, which goes out with the next flush or fetch, or after a
     /// third of the lease. Returns false if the lease was lost.
     bool ack_later(const DeliveryPtr& message) {
@@ -148,12 +163,11 @@ class Session {
                             [&](std::string& out) { append_command(out, command, argument); });
     }
 
-    [[nodiscard]] TimePoint patience(TimePoint since) {
-        const TimePoint own = std::max(Clock::now() + (m_lane.lease().end() - LeaseClock::now()),
-                                       since + m_lane.endpoint().command_timeout());
-        return std::min(own, m_lane.limit());
-    }
     bool accept_ack(const DeliveryPtr& message) noexcept;
+    void begin_settling(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
+    void begin_awaited(const DeliveryPtr& message, std::unique_ptr<Move> move,
+                       std::unique_ptr<SettlementWaiter> waiter, std::string_view what);
+    bool finish(Lock& lock, const DeliveryPtr& message, std::string_view what);
     bool settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                 std::string_view what);
     [[gnu::cold]] void reject_unattended(Lock& lock, const DeliveryPtr& message,
@@ -166,16 +180,6 @@ class Session {
     [[noreturn]] [[gnu::cold]] void throw_forked() const {
         throw std::logic_error(joined({"a consumer of '", keys().source(),
                                        "' is used in a forked child; make a new one there"}));
-    }
-    [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
-                                                  std::string_view what) const {
-        throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
-                          refusal);
-    }
-    [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const {
-        throw ConnectionError(
-            joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
-            ConnectionError::Outcome::in_doubt);
     }
 
     ForkMark m_process; ///< that made it
@@ -283,6 +287,7 @@ inline void Session::close() noexcept {
                 m_lane.held().close_acks();
                 m_fetcher.put_back_run();
                 end(lock);
+                m_lane.end_awaited();
                 if (m_lane.held().any()) {
                     m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
                     m_lane.attendance().ask();

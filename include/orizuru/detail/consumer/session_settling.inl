@@ -16,8 +16,8 @@ namespace orizuru::detail {
 inline bool Session::await(Lock& lock, FunctionRef<bool()> answered) {
     const TimePoint since = Clock::now();
     const auto hurry = m_lane.attendance().hurrying();
-    while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
-        if (Clock::now() >= patience(since)) {
+    while (!m_lane.drive(lock, m_lane.patience(since), nullptr, answered)) {
+        if (Clock::now() >= m_lane.patience(since)) {
             return false;
         }
     }
@@ -36,22 +36,48 @@ inline bool Session::accept_ack(const DeliveryPtr& message) noexcept {
 
 inline bool Session::settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
-    using S = Delivery::State;
     if (m_options.ack == AckMode::deferred && move == nullptr) {
         return accept_ack(message);
     }
-    if (message->state == S::lost) {
-        m_lane.held().let_go();
-        return false;
+    begin_settling(message, std::move(move));
+    return finish(lock, message, what);
+}
+
+inline void Session::begin_settling(const DeliveryPtr& message,
+                                    std::unique_ptr<Move> move) noexcept {
+    if (message->state != Delivery::State::lost) {
+        message->failures = 0;
+        m_lane.mirror().want(message, std::move(move));
     }
-    message->failures = 0;
-    m_lane.mirror().want(message, std::move(move));
+}
+
+inline void Session::begin_awaited(const DeliveryPtr& message, std::unique_ptr<Move> move,
+                                   std::unique_ptr<SettlementWaiter> waiter,
+                                   std::string_view what) {
+    const Mirror& mirror = m_lane.mirror();
+    // Then the heartbeat has been woken for an earlier one, which it has not sent yet.
+    const bool woken = m_lane.attendance().wanted() && (mirror.has_acks() || mirror.has_moves());
+    AwaitedSettlements& awaited = m_lane.held().awaited();
+    awaited.add(std::make_unique<AwaitedSettlement>(awaited, message, std::move(waiter), what));
+    if (message->state == Delivery::State::lost) {
+        message->tell_outcome();
+        m_lane.held().note_outcomes();
+        return;
+    }
+    begin_settling(message, std::move(move));
+    if (!woken) {
+        m_lane.attendance().ask();
+    }
+}
+
+inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_view what) {
+    using S = Delivery::State;
     try {
         if (!await(lock, [&] { return is_answered(*message); })) {
-            throw_unanswered(joined({what, " a message"}));
+            throw m_lane.unanswered_settlement(joined({what, " a message"}), m_lane.last_failure());
         }
         if (message->state == S::held) {
-            throw_refused(message->refusal, what);
+            throw m_lane.refused_settlement(what, message->refusal);
         }
     } catch (const ReplyError&) {
         throw;
@@ -81,6 +107,10 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
 inline void Session::reject_unattended(Lock& lock, const DeliveryPtr& message,
                                        std::unique_ptr<Move> reject) noexcept {
     using S = Delivery::State;
+    if (!is_answered(*message)) { // its guard has begun a settlement
+        m_lane.held().leave_unattended(message);
+        return;
+    }
     if (message->state != S::held) {
         m_lane.held().let_go();
         return;
@@ -138,7 +168,7 @@ inline std::optional<bool> Session::bury(Lock& lock, const DeliveryPtr& message,
     if (message->state == S::held) {
         const std::string refusal = std::exchange(message->refusal, {});
         m_lane.held().put_back(message);
-        throw_refused(refusal, "burying");
+        throw m_lane.refused_settlement("burying", refusal);
     }
     m_lane.held().let_go();
     return message->state == S::settled;
@@ -161,11 +191,11 @@ inline std::size_t Session::flush(Lock& lock) {
     }
     const auto open = [](const DeliveryPtr& message) { return !is_answered(*message); };
     if (!await(lock, [&] { return std::ranges::none_of(pending, open); })) {
-        throw_unanswered("flushing the acks");
+        throw m_lane.unanswered_settlement("flushing the acks", m_lane.last_failure());
     }
     for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred && message->state == S::held) {
-            throw_refused(message->refusal, "acking");
+            throw m_lane.refused_settlement("acking", message->refusal);
         }
     }
     return m_lane.held().take_late_acks();

@@ -49,6 +49,9 @@ struct JobLock {
     const std::string& unique_queue;
 };
 
+/// Composes the ack of a job that may have a lock.
+[[nodiscard]] Settlement acking_unique(const GuardCore& guard, const JobLock& lock);
+
 /// orizuru::ack_unique (unique.hpp) for a job of any type.
 bool ack_unique(GuardCore& guard, const JobLock& lock);
 

@@ -77,12 +77,17 @@ ORIZURU_INLINE std::string lock_key(const std::string& unique_queue, std::string
     return (unique_queue.empty() ? here : Keys(unique_queue)).unique(unique_id);
 }
 
-ORIZURU_INLINE bool ack_unique(GuardCore& guard, const JobLock& lock) {
+ORIZURU_INLINE Settlement acking_unique(const GuardCore& guard, const JobLock& lock) {
     if (lock.unique_id.empty()) {
-        return guard.ack();
+        return guard.acking();
     }
-    return guard.settle(unlock_body(), {lock_key(lock.unique_queue, lock.unique_id, guard.keys())},
-                        {lock_of(UniqueRelease::on_ack, lock.job_id)});
+    return guard.settling(unlock_body(),
+                          {lock_key(lock.unique_queue, lock.unique_id, guard.keys())},
+                          {lock_of(UniqueRelease::on_ack, lock.job_id)});
+}
+
+ORIZURU_INLINE bool ack_unique(GuardCore& guard, const JobLock& lock) {
+    return lock.unique_id.empty() ? guard.ack() : guard.settle(acking_unique(guard, lock));
 }
 
 ORIZURU_INLINE bool extend_lock(Connection& connection, const Keys& here, const JobLock& lock,

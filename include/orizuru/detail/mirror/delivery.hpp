@@ -76,6 +76,60 @@ class DeferredAck {
     std::atomic<State> m_state{State::closed};
 };
 
+/// Tells a guard how far a settlement is that it has begun and does not wait for. The guard reads
+/// it without the lock.
+class AwaitedSettling {
+  public:
+    enum class Stage : std::uint8_t {
+        none,
+        begun,   ///< the guard asks for its end
+        awaited, ///< somebody else is told of its end
+        done,
+        ended,    ///< not done by now, and the guard has no part in it any more
+        refused,  ///< the guard is unsettled again
+        abandoned ///< awaited, and the guard is gone
+    };
+
+    [[nodiscard]] Stage stage() const noexcept { return m_stage.load(std::memory_order_acquire); }
+    /// The guard is settled, or will be if Redis does not refuse.
+    [[nodiscard]] bool settles() const noexcept {
+        const Stage now = stage();
+        return now == Stage::begun || now == Stage::awaited || now == Stage::done ||
+               now == Stage::ended;
+    }
+    /// By the guard that has begun one and asks for its end, or has heard of it.
+    void begin() noexcept { m_stage.store(Stage::begun, std::memory_order_relaxed); }
+    void forget() noexcept { m_stage.store(Stage::none, std::memory_order_relaxed); }
+    /// By a guard that goes. Returns true if the settlement is awaited.
+    [[nodiscard]] bool abandon() noexcept {
+        Stage expected = Stage::awaited;
+        return m_stage.compare_exchange_strong(expected, Stage::abandoned,
+                                               std::memory_order_acq_rel);
+    }
+
+    // Under the consumer's lock.
+
+    void await() noexcept { m_stage.store(Stage::awaited, std::memory_order_release); }
+    /// Returns false if the guard is gone.
+    bool end(Stage stage) noexcept {
+        Stage expected = Stage::awaited;
+        return m_stage.compare_exchange_strong(expected, stage, std::memory_order_acq_rel);
+    }
+
+  private:
+    std::atomic<Stage> m_stage{Stage::none};
+};
+
+/// Hears under the consumer's lock that a message's settlement has an outcome.
+class OutcomeListener {
+  public:
+    virtual void on_outcome() noexcept = 0;
+
+  protected:
+    OutcomeListener() = default;
+    ~OutcomeListener() = default;
+};
+
 struct Delivery {
     enum class State : std::uint8_t {
         held,    ///< in the list, no settlement under way
@@ -89,13 +143,16 @@ struct Delivery {
     std::unique_ptr<Move> move;   ///< the wanted settlement; null = ack
     std::shared_ptr<Trial> trial; ///< a suspect's
     std::string refusal;          ///< why Redis refused the settlement; then the state is held
-    std::uint64_t version = 0;    ///< the settling request's, once sent
+    OutcomeListener* listener = nullptr; ///< to be told once of the outcome, if there is one
+    std::uint64_t version = 0;           ///< the settling request's, once sent
     State state = State::held;
-    DeferredAck deferred_ack; ///< needs no lock; all else but reading the payload does
-    bool taken = false;       ///< by the thread in `next`; has a guard or will get one
-    bool deferred = false;    ///< an accepted ack whose outcome no thread awaits
-    bool unattended = false;  ///< no thread awaits the outcome: on_event gets it
-    int failures = 0;         ///< times that the settlement failed for a reason of its own
+    DeferredAck deferred_ack; ///< needs no lock, as the next; all else but reading the payload does
+    AwaitedSettling settling;
+    bool queued = false;     ///< a move that is wanted and not sent
+    bool taken = false;      ///< by the thread in `next`; has a guard or will get one
+    bool deferred = false;   ///< an accepted ack whose outcome no thread awaits
+    bool unattended = false; ///< no thread awaits the outcome: on_event gets it
+    int failures = 0;        ///< times that the settlement failed for a reason of its own
 
     // Only the thread in `next` uses these, without the lock.
     int shortages = 0; ///< times in a row that there was no memory to decode it
@@ -107,6 +164,11 @@ struct Delivery {
         shortages = 0;
         not_before = TimePoint::min();
     }
+    void tell_outcome() noexcept {
+        if (listener != nullptr) {
+            std::exchange(listener, nullptr)->on_outcome();
+        }
+    }
     /// Makes it as new, except for the payload.
     void reset() noexcept {
         move.reset();
@@ -115,7 +177,9 @@ struct Delivery {
         version = 0;
         state = State::held;
         deferred_ack.forget();
-        taken = deferred = unattended = false;
+        settling.forget();
+        listener = nullptr;
+        taken = queued = deferred = unattended = false;
         failures = 0;
         forget_shortages();
     }

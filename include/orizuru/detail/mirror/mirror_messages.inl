@@ -18,7 +18,7 @@ inline void Mirror::want(const DeliveryPtr& message, std::unique_ptr<Move> move)
     if (message->move == nullptr) {
         ++m_acks;
     } else {
-        m_moves.push_back(message);
+        queue_move(message);
     }
 }
 
@@ -54,6 +54,7 @@ inline void Mirror::put_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
         message->taken = false;
         message->deferred_ack.forget();
+        message->settling.forget();
     }
     recount();
 }
@@ -61,6 +62,7 @@ inline void Mirror::put_back(const Fifo<DeliveryPtr>& messages) noexcept {
 inline void Mirror::put_back(const DeliveryPtr& message) noexcept {
     message->taken = false;
     message->deferred_ack.forget();
+    message->settling.forget();
     message->unattended = false;
     message->refusal.clear();
     recount();
@@ -108,15 +110,17 @@ inline std::size_t Mirror::close_acks() noexcept {
 inline void Mirror::recount() noexcept {
     m_acks = m_sent = m_next = m_open = 0;
     find_next();
-    m_moves.erase_if([](const DeliveryPtr& message) { return message->state != S::wanted; });
+    m_moves.erase_if([](const DeliveryPtr& message) {
+        message->queued = message->state == S::wanted;
+        return !message->queued;
+    });
     for (const DeliveryPtr& message : m_messages) {
         m_sent += message->state == S::sent ? 1U : 0U;
         m_open += message->deferred_ack.closed() ? 0U : 1U;
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
-        } else if (message->state == S::wanted &&
-                   std::ranges::find(m_moves, message) == m_moves.end()) {
-            m_moves.push_back(message);
+        } else if (message->state == S::wanted && !message->queued) {
+            queue_move(message);
         }
     }
 }

@@ -55,6 +55,7 @@ inline void Mirror::conclude(const Adoption::Result& result) {
     }
     for (const DeliveryPtr& message : recovered.lost) {
         message->state = S::lost;
+        message->tell_outcome();
         if (message->deferred_ack.close()) {
             message->deferred = true;
             ++recovered.acked;

@@ -169,11 +169,16 @@ inline void Mirror::ran(Request& request) noexcept {
     done(request);
 }
 
+inline void Mirror::on_settled(Delivery& message) noexcept {
+    message.state = S::settled;
+    message.tell_outcome();
+    m_trial_news = m_trial_news || message.trial;
+}
+
 inline void Mirror::done(Request& request) noexcept {
     m_sent -= request.messages;
     for (; request.messages > 0 && settles(request, m_messages.front()); --request.messages) {
-        m_messages.front()->state = S::settled;
-        m_trial_news = m_trial_news || m_messages.front()->trial;
+        on_settled(*m_messages.front());
         m_pool.recycle(m_messages.pop_front());
         m_next -= m_next > 0 ? 1 : 0;
     }
@@ -181,8 +186,7 @@ inline void Mirror::done(Request& request) noexcept {
         m_messages.erase_if([&](const DeliveryPtr& message) {
             const bool settled = settles(request, message);
             if (settled) {
-                message->state = S::settled;
-                m_trial_news = m_trial_news || message->trial;
+                on_settled(*message);
                 m_pool.recycle(DeliveryPtr(message));
             }
             return settled;
@@ -204,6 +208,9 @@ inline void Mirror::unsend(const Request& request, const std::string& refusal) {
         if (settles(request, message)) {
             message->refusal = wanted ? refusal : std::string();
             message->state = wanted && refusal.empty() ? S::wanted : S::held;
+            if (!message->refusal.empty()) {
+                message->tell_outcome();
+            }
         }
     }
     recount();

@@ -115,8 +115,18 @@ inline void Mirror::send_try_suspect(std::string& out, std::shared_ptr<Trial> tr
     });
 }
 
+inline bool Mirror::can_move() const noexcept {
+    std::size_t bytes = 0;
+    for (const Request& request : m_requests) {
+        bytes += request.bytes;
+    }
+    const std::size_t most = bytes < most_bytes_of_moves ? most_moves : depth;
+    return m_state == State::running && !m_draining && moves_sent() < most;
+}
+
 inline void Mirror::send_move(std::string& out) {
-    assert(can_send() && !m_moves.empty());
+    assert(can_move() && !m_moves.empty());
+    const std::size_t before = out.size();
     compose(Request::Kind::move, [&](Request& request) {
         const DeliveryPtr& message = m_moves.front();
         std::int64_t index = 0;
@@ -148,7 +158,8 @@ inline void Mirror::send_move(std::string& out) {
             append_argument(out, arg);
         }
         mark_sent(*message, request);
-        m_moves.pop_front();
+        request.bytes = out.size() - before;
+        m_moves.pop_front()->queued = false;
     });
 }
 

@@ -12,7 +12,7 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/jobs/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>

@@ -20,9 +20,14 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -75,6 +80,34 @@ class JobQueries {
             }
         });
         return recoveries;
+    }
+
+    /// Does the same for several jobs. Redis: HMGET, O(n).
+    [[nodiscard]] std::vector<JobRecoveries> recoveries(const Keys& keys,
+                                                        std::span<const std::string_view> job_ids) {
+        std::vector<std::string> fields;
+        for (const std::string_view id : job_ids) {
+            fields.push_back(recovery_field(id));
+            fields.push_back(charged_field(id));
+        }
+        std::vector<JobRecoveries> all(job_ids.size());
+        in_turn(keys, [&](Connection& connection) {
+            const std::string key = keys.recoveries();
+            const Reply reply = connection.command(key, "HMGET", key, fields);
+            const auto is_number = [](const Reply& count) {
+                return count.is(Reply::Type::nil) ||
+                       (count.is(Reply::Type::string) && whole_number(count.text));
+            };
+            if (!reply.is(Reply::Type::array) || reply.elements.size() != fields.size() ||
+                !std::ranges::all_of(reply.elements, is_number)) {
+                refuse(connection, "HMGET");
+            }
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                all[i].all = whole_number(reply.elements[2 * i].text).value_or(0);
+                all[i].charged = whole_number(reply.elements[2 * i + 1].text).value_or(0);
+            }
+        });
+        return all;
     }
 
   private:

@@ -9,12 +9,14 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
@@ -26,24 +28,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace orizuru::detail {
 
 /// For one thread at a time, except `requeue`.
 class JobSettling {
   public:
-    /// Chooses how successes are acked.
-    enum class Acks : std::uint8_t {
-        each,    ///< by QueueOptions::ack
-        together ///< with others, by AcksTogether::flush afterwards
+    /// Chooses whether `end`, and `try_again` behind it, wait for Redis.
+    enum class Way : std::uint8_t {
+        alone,      ///< yes; successes are acked by QueueOptions::ack
+        with_others ///< no: AcksTogether::flush sends the acks of successes, and `finish` ends
+                    ///< others
     };
 
     JobSettling(ServedQueue& queue, JobRun& job)
         : JobSettling(queue, job, queue.options_of(job.kind())) {}
     /// `kind` lives as long as the queue.
-    JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind, Acks acks = Acks::each)
-        : m_queue(queue), m_job(job), m_kind(kind), m_acks(acks) {}
+    JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind, Way way = Way::alone)
+        : m_queue(queue), m_job(job), m_kind(kind), m_way(way) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
     ~JobSettling() = default;
@@ -53,6 +55,11 @@ class JobSettling {
     bool begin(TimePoint now = {}) noexcept;
     /// Settles the job after its handler.
     void end(const Handling& handling) noexcept;
+    /// Waits for the settlement that `end` or `try_again` has begun, if there is one.
+    void finish() noexcept;
+    /// Saves the next step a question to Redis, which a failed job needs the answer to.
+    void know(const JobRecoveries& recoveries) noexcept { m_recoveries = recoveries; }
+    [[nodiscard]] bool knows_recoveries() const noexcept { return m_recoveries.has_value(); }
     /// Replaces both when no handler can get the job now: the attempt has failed.
     void fail_undecoded(std::string_view why) noexcept;
     /// Returns when to repeat the settlement that Redis refused or that ran out of memory; empty
@@ -63,7 +70,7 @@ class JobSettling {
         return m_step == &JobSettling::succeed && !m_retry_at && m_job.m_head.unique_id.empty() &&
                m_queue.options().ack == AckMode::deferred;
     }
-    /// True if `end` settles a success without waiting for Redis, with Acks::together. Any thread.
+    /// True if `end` settles a success without waiting for Redis, with others. Any thread.
     [[nodiscard]] bool succeeds_at_once() const noexcept {
         const auto lock = m_job.lock_guard_within(std::chrono::milliseconds(0));
         return lock && (m_job.m_core->settled() ||
@@ -103,11 +110,10 @@ class JobSettling {
         m_step = step;
         (this->*step)();
     }
-    bool ack();
     void count_requeued() noexcept;
     void tell_success() const noexcept;
     void tell_buried();
-    [[nodiscard]] std::string_view acked_payload() const;
+    [[nodiscard]] std::string_view settled_payload() const;
     void tell_discarded(std::string_view reason, std::string_view payload) const noexcept;
     // The steps; each can be repeated.
     void succeed();
@@ -115,24 +121,38 @@ class JobSettling {
     void expire();
     void release();
     void give_back();
-    template <class Settlement>
-    auto settle(Settlement settlement)
-        -> std::optional<std::invoke_result_t<Settlement&, GuardCore&>>;
-    [[nodiscard]] bool done(std::optional<bool> settled) const noexcept;
+    // What follows a step once the job is settled or lost.
+    using Conclusion = void (JobSettling::*)(bool done);
+    void on_acked(bool done);
+    void on_expired(bool done);
+    void on_given_back(bool done);
+    void on_failed(bool done);
+    void on_lost(bool done);
+    /// The step that runs does not wait for Redis.
+    [[nodiscard]] bool settles_later() const noexcept {
+        return m_way == Way::with_others && m_ended;
+    }
+    std::optional<bool> ack(GuardCore& guard);
+    std::optional<bool> send(GuardCore& guard, Settlement settlement) const;
+    std::optional<bool> settle(FunctionRef<std::optional<bool>(GuardCore&)> action,
+                               Conclusion conclusion);
     [[nodiscard]] std::chrono::milliseconds next_pause();
     void postpone(std::string_view problem);
 
     ServedQueue& m_queue;
     JobRun& m_job;
     const KindOptions& m_kind;
-    const Acks m_acks;
+    const Way m_way;
+    bool m_ended = false;                      ///< the handler has
     std::string m_failure;                     ///< why the attempt failed
     std::optional<JobRecoveries> m_recoveries; ///< once Redis was asked
     std::exception_ptr m_error;
     RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;
     bool m_asks = false; ///< the policy may decide: a handler had the job
+    Retried m_planned;   ///< the fate of a failed job, once it is settled
     void (JobSettling::*m_step)() = nullptr;
+    Conclusion m_begun = nullptr; ///< while a settlement goes on: what follows it
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;
 };

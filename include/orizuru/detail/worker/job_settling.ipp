@@ -9,7 +9,6 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/jobs/retry.hpp>
 
 #include <new>
 #include <stdexcept>
@@ -50,8 +49,19 @@ ORIZURU_INLINE bool JobSettling::begin(TimePoint now) noexcept {
 }
 
 ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
+    m_ended = true;
     attempt_to_settle([&] {
         conclude(handling);
+        return true;
+    });
+}
+
+ORIZURU_INLINE void JobSettling::finish() noexcept {
+    if (m_begun == nullptr) {
+        return;
+    }
+    attempt_to_settle([&] {
+        settle([](GuardCore& guard) { return std::optional(guard.finish()); }, m_begun);
         return true;
     });
 }
@@ -82,13 +92,6 @@ JobSettling::tell(WorkerEventKind kind, std::string_view detail,
         .kind = kind, .job_id = m_job.id(), .detail = detail, .payload = {}, .retry_in = retry_in});
 }
 
-ORIZURU_INLINE bool JobSettling::done(std::optional<bool> settled) const noexcept {
-    if (settled == false) {
-        tell(WorkerEventKind::lost);
-    }
-    return settled == true;
-}
-
 ORIZURU_INLINE std::chrono::milliseconds JobSettling::next_pause() {
     if (m_step == &JobSettling::release) {
         return before_next_taking;
@@ -114,7 +117,8 @@ ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
         // A refused ack is not repeated: only a thread that goes on with the handler could do so.
         // The job is released instead and taken anew.
         m_step = &JobSettling::release;
-        return ack();
+        return settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_lost) ==
+               true;
     }
     if (m_job.lease_valid()) {
         return true;
@@ -174,7 +178,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     } else if (by == SettledBy::handler) {
         counts.add(Outcome::settled);
     } else if (failure) {
-        tell_discarded(*failure, acked_payload());
+        tell_discarded(*failure, settled_payload());
     } else {
         tell_success();
     }
@@ -211,7 +215,7 @@ ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noe
             return false;
         }
         m_job.m_worker = SettledBy::requeuing;
-        return m_job.m_core->release();
+        return m_job.m_core->settle(m_job.m_core->releasing());
     });
     // Before a stop, a job is requeued only because no thread was free for it.
     if (requeued && m_queue.stop_token().stop_requested()) {
@@ -272,57 +276,69 @@ ORIZURU_INLINE void JobSettling::tell_discarded(std::string_view reason,
                              .payload = payload});
 }
 
-/// Returns that of a job acked before its handler; empty if that has moved the guard away.
-ORIZURU_INLINE std::string_view JobSettling::acked_payload() const {
+/// Empty if the handler has moved the guard away.
+ORIZURU_INLINE std::string_view JobSettling::settled_payload() const {
     const auto lock = m_job.lock_guard();
     return m_job.m_core->moved_from() ? std::string_view() : m_job.m_core->payload();
 }
 
-/// Returns false when the ack did not succeed, which is reported.
-ORIZURU_INLINE bool JobSettling::ack() {
-    return done(settle([this](GuardCore& guard) {
-        const JobHead& head = m_job.m_head;
-        m_job.m_worker = SettledBy::acking;
-        if (m_acks == Acks::together && m_step == &JobSettling::succeed && head.unique_id.empty()) {
-            return guard.ack_later();
-        }
-        return ack_unique(guard, {head.id, head.unique_id, head.unique_queue});
-    }));
+ORIZURU_INLINE std::optional<bool> JobSettling::ack(GuardCore& guard) {
+    const JobHead& head = m_job.m_head;
+    const JobLock lock{head.id, head.unique_id, head.unique_queue};
+    m_job.m_worker = SettledBy::acking;
+    if (!settles_later()) {
+        return ack_unique(guard, lock);
+    }
+    if (head.unique_id.empty() && !guard.suspected()) {
+        return guard.ack_later();
+    }
+    return send(guard, acking_unique(guard, lock));
+}
+
+ORIZURU_INLINE void JobSettling::on_lost(bool done) {
+    if (!done) {
+        tell(WorkerEventKind::lost);
+    }
 }
 
 ORIZURU_INLINE void JobSettling::succeed() {
-    if (ack()) {
-        tell_success();
-    }
+    settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_acked);
+}
+ORIZURU_INLINE void JobSettling::on_acked(bool done) {
+    done ? tell_success() : tell(WorkerEventKind::lost);
 }
 
 ORIZURU_INLINE void JobSettling::expire() {
-    if (ack()) {
+    settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_expired);
+}
+ORIZURU_INLINE void JobSettling::on_expired(bool done) {
+    if (done) {
         m_queue.counts().add(Outcome::expired);
-        tell(WorkerEventKind::expired);
     }
+    tell(done ? WorkerEventKind::expired : WorkerEventKind::lost);
 }
 
 ORIZURU_INLINE void JobSettling::release() {
-    static_cast<void>(done(settle([](GuardCore& guard) { return guard.release(); })));
+    settle([this](GuardCore& guard) { return send(guard, guard.releasing()); },
+           &JobSettling::on_lost);
 }
 
 /// Releases a job whose handler has ended by an exception because the worker shuts down.
 ORIZURU_INLINE void JobSettling::give_back() {
-    if (done(settle([](GuardCore& guard) { return guard.release(); }))) {
-        count_requeued();
-    }
+    settle([this](GuardCore& guard) { return send(guard, guard.releasing()); },
+           &JobSettling::on_given_back);
+}
+ORIZURU_INLINE void JobSettling::on_given_back(bool done) {
+    done ? count_requeued() : tell(WorkerEventKind::lost);
 }
 
 /// Retries a failed job, or ends it.
 ORIZURU_INLINE void JobSettling::fail() {
-    std::string_view payload;
     {
         const auto lock = m_job.lock_guard();
         if (m_job.m_core->settled()) {
             return; // requeued
         }
-        payload = m_job.m_core->payload();
     }
     // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
     try {
@@ -345,19 +361,26 @@ ORIZURU_INLINE void JobSettling::fail() {
                            .attributes =
                                m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr,
                            .now = m_queue.now()};
-    const auto retried = settle([&](GuardCore& guard) { return retry(guard, policy(), failed); });
-    if (!retried) {
-        return;
-    }
-    switch (retried->outcome) {
+    settle(
+        [&](GuardCore& guard) {
+            RetryPlan plan = plan_retry(guard, policy(), failed);
+            m_planned = std::move(plan.retried);
+            return send(guard, std::move(plan.settlement));
+        },
+        &JobSettling::on_failed);
+}
+
+ORIZURU_INLINE void JobSettling::on_failed(bool done) {
+    const Retried become = retried(std::move(m_planned), done);
+    switch (become.outcome) {
     case RetryOutcome::put_off:
-        tell(WorkerEventKind::failed, m_failure, retried->delay);
+        tell(WorkerEventKind::failed, m_failure, become.delay);
         break;
     case RetryOutcome::buried:
-        m_queue.tell_died(m_job.id(), retried->reason, payload);
+        m_queue.tell_died(m_job.id(), become.reason, settled_payload());
         break;
     case RetryOutcome::discarded:
-        tell_discarded(m_failure, payload);
+        tell_discarded(m_failure, settled_payload());
         break;
     case RetryOutcome::lost:
         tell(WorkerEventKind::lost);
@@ -365,31 +388,46 @@ ORIZURU_INLINE void JobSettling::fail() {
     }
 }
 
-/// Returns the settlement's result; nothing when it did not settle the job: retry_at() says then
+/// Settles the guard; returns nothing if it only begins that.
+ORIZURU_INLINE std::optional<bool> JobSettling::send(GuardCore& guard,
+                                                     Settlement settlement) const {
+    if (settles_later()) {
+        guard.begin(std::move(settlement));
+        return std::nullopt;
+    }
+    return guard.settle(std::move(settlement));
+}
+
+/// `action` settles the job's guard, or begins that and returns nothing: `finish` goes on with it
+/// then. Returns what it has returned; nothing when it did not settle the job: retry_at() says then
 /// whether to repeat it.
-template <class Settlement>
-auto JobSettling::settle(Settlement settlement)
-    -> std::optional<std::invoke_result_t<Settlement&, GuardCore&>> {
+ORIZURU_INLINE std::optional<bool>
+JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclusion conclusion) {
     std::string problem;
     bool in_doubt = false;
+    std::optional<bool> done;
     {
         const auto lock = m_job.lock_guard();
-        if (m_job.m_core->settled()) {
-            return std::nullopt; // settled by the handler, or requeued
+        if (m_begun == nullptr && m_job.m_core->settled()) {
+            return std::nullopt; // by the handler, or requeued
         }
+        m_begun = nullptr;
         try {
-            return settlement(*m_job.m_core);
+            done = action(*m_job.m_core);
+            m_begun = done ? nullptr : conclusion;
         } catch (const Error& error) {
             problem = error.what();
             in_doubt = m_job.m_core->settled();
         }
     }
-    if (in_doubt) {
+    if (done) {
+        (this->*conclusion)(*done);
+    } else if (in_doubt) {
         tell(WorkerEventKind::unsettled, problem); // the settlement goes on in the background
-    } else {
+    } else if (m_begun == nullptr) {
         postpone(problem);
     }
-    return std::nullopt;
+    return done;
 }
 
 } // namespace orizuru::detail

@@ -37,10 +37,11 @@ class JobTask : public Task {
     JobTask(ServedQueue& queue, JobRun& run) : m_run(run), m_settling(queue, run) {}
     /// `kind` lives as long as the queue.
     JobTask(ServedQueue& queue, JobRun& run, const KindOptions& kind,
-            JobSettling::Acks acks = JobSettling::Acks::each)
-        : m_run(run), m_settling(queue, run, kind, acks) {}
+            JobSettling::Way way = JobSettling::Way::alone)
+        : m_run(run), m_settling(queue, run, kind, way) {}
 
     [[nodiscard]] JobSettling& settling() noexcept { return m_settling; }
+    [[nodiscard]] const JobSettling& settling() const noexcept { return m_settling; }
 
   private:
     JobRun& m_run;

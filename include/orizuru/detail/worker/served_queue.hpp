@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -109,6 +110,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
     /// See JobQueries::recoveries.
     [[nodiscard]] JobRecoveries recoveries(std::string_view job_id);
+    [[nodiscard]] std::vector<JobRecoveries> recoveries(std::span<const std::string_view> job_ids);
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }

@@ -36,5 +36,9 @@ ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::
 ORIZURU_INLINE JobRecoveries ServedQueue::recoveries(std::string_view job_id) {
     return m_shared->queries->recoveries(m_keys, job_id);
 }
+ORIZURU_INLINE std::vector<JobRecoveries>
+ServedQueue::recoveries(std::span<const std::string_view> job_ids) {
+    return m_shared->queries->recoveries(m_keys, job_ids);
+}
 
 } // namespace orizuru::detail

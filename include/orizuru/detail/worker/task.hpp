@@ -40,8 +40,6 @@ class Task {
     /// there is none to repeat. For the thread inside `run` or `try_again`, or who parks the task.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
     virtual void try_again() noexcept = 0;
-    /// Its job is settled: gives its place to others, though somebody may keep the task.
-    virtual void make_way() noexcept {}
     /// Requeues the job at the queue's serving end, unless it is settled; also while it runs. Waits
     /// up to `patience` for a guard that a running handler or a settlement holds.
     virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;

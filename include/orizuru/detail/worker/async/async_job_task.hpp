@@ -32,7 +32,7 @@ class AsyncJobTask : public JobTask,
   public:
     /// `handler` lives as long as the queue.
     AsyncJobTask(ServedQueue& queue, JobRun& run, const KindHandler& handler)
-        : JobTask(queue, run, handler.options, JobSettling::Acks::together),
+        : JobTask(queue, run, handler.options, JobSettling::Way::with_others),
           m_handler(handler),
           m_queue(queue.shared_from_this()),
           m_run(&run),
@@ -40,7 +40,6 @@ class AsyncJobTask : public JobTask,
 
     ORIZURU_INLINE Ran run(TimePoint ended) noexcept override;
     ORIZURU_INLINE void try_again() noexcept override;
-    void make_way() noexcept override { m_place.reset(); }
 
     // By JobDone.
 
@@ -49,6 +48,16 @@ class AsyncJobTask : public JobTask,
     [[nodiscard]] bool forked() const noexcept override {
         return m_queue->shared().process.forked();
     }
+
+    // By EndedJobs.
+
+    ORIZURU_INLINE void begin_settling() noexcept override;
+    void finish_settling() noexcept override { settling().finish(); }
+    [[nodiscard]] bool needs_recoveries() const noexcept override {
+        return m_failed && !settling().knows_recoveries();
+    }
+    void know(const JobRecoveries& recoveries) noexcept override { settling().know(recoveries); }
+    void make_way() noexcept override { m_place.reset(); }
 
     std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept override {
         m_place.reset();
@@ -65,7 +74,7 @@ class AsyncJobTask : public JobTask,
 
     [[nodiscard]] bool begin();
     void settle();
-    void make_way_if_alone() noexcept;
+    void settle_alone() noexcept;
     void end_part(End end) noexcept;
     void part_ends() noexcept;
     void end_run(const End& end) noexcept;
@@ -82,6 +91,7 @@ class AsyncJobTask : public JobTask,
     JobRun* const m_run;
     std::optional<ServedQueue::Place> m_place;
     bool m_begun = false;
+    bool m_failed = false;
     std::optional<ObservedRuns> m_observed;
     std::optional<HandlerCall> m_call; ///< empty where there was no memory for it
     std::atomic<int> m_open_parts{2};

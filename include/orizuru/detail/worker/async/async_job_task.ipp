@@ -18,8 +18,7 @@ namespace orizuru::detail {
 ORIZURU_INLINE Task::Ran AsyncJobTask::run(TimePoint ended) noexcept {
     try {
         if (m_begun) {
-            settle();
-            make_way_if_alone();
+            settle_alone();
         } else if (settling().begin(ended)) {
             m_begun = true;
             if (begin()) {
@@ -33,15 +32,22 @@ ORIZURU_INLINE Task::Ran AsyncJobTask::run(TimePoint ended) noexcept {
     return {retry_at().has_value()};
 }
 
-ORIZURU_INLINE void AsyncJobTask::try_again() noexcept {
-    JobTask::try_again();
-    make_way_if_alone();
-}
+ORIZURU_INLINE void AsyncJobTask::try_again() noexcept { settle_alone(); }
 
-/// For a job that is settled by itself; EndedJobs knows when those acked together are done.
-ORIZURU_INLINE void AsyncJobTask::make_way_if_alone() noexcept {
+/// Where there was no memory for EndedJobs. An ack goes with the next ones then.
+ORIZURU_INLINE void AsyncJobTask::settle_alone() noexcept {
+    begin_settling();
+    finish_settling();
     if (m_pace == Pace::by_redis && !retry_at()) {
         make_way();
+    }
+}
+
+ORIZURU_INLINE void AsyncJobTask::begin_settling() noexcept {
+    if (retry_at()) {
+        settling().try_again();
+    } else {
+        settle();
     }
 }
 
@@ -96,8 +102,9 @@ ORIZURU_INLINE void AsyncJobTask::part_ends() noexcept {
 
 ORIZURU_INLINE void AsyncJobTask::end_run(const End& end) noexcept {
     end_handling();
-    const bool succeeded = !end.error && !end.undone && !job().failure() && !exceeded(end);
-    m_pace = succeeded && settling().succeeds_at_once() ? Pace::at_once : Pace::by_redis;
+    m_failed = end.error || job().failure() || exceeded(end);
+    m_pace =
+        !m_failed && !end.undone && settling().succeeds_at_once() ? Pace::at_once : Pace::by_redis;
     if (!m_queue->in_flight()->end(*this, m_pace)) {
         // A stop requeues the job, or has done so. Only now does nobody use its context any more.
         Handling undone;

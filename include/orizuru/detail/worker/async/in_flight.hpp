@@ -4,7 +4,8 @@
 
 // The jobs of a queue that are in flight: a handler has begun them and returned, and JobDone ends
 // them. Two threads settle those that have ended: one acks successes, which waits for Redis once
-// for all that ended meanwhile; the other one does what waits for Redis job by job.
+// for all that ended meanwhile; the other one does what takes a step of its own for each job, many
+// of them at a time.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/fifo.hpp>
@@ -116,8 +117,8 @@ class InFlight {
             jobs.erase(job);
             --count;
         }
-        std::shared_ptr<Task> take_first() noexcept {
-            JobInFlight& job = *jobs.begin();
+        [[nodiscard]] JobInFlight& first() noexcept { return *jobs.begin(); }
+        std::shared_ptr<Task> take(JobInFlight& job) noexcept {
             erase(job);
             return std::move(job.m_task);
         }
@@ -138,7 +139,7 @@ class InFlight {
         return static_cast<std::size_t>(pace);
     }
     std::shared_ptr<Task> next(Pace pace);
-    std::shared_ptr<Task> take(Jobs& ended);
+    std::shared_ptr<Task> take(Pace pace);
     [[nodiscard]] bool over() const noexcept {
         return m_stage == Stage::closed || (m_stage == Stage::finishing && m_running.empty());
     }
@@ -199,23 +200,25 @@ inline std::shared_ptr<Task> InFlight::next(Pace pace) {
     if (m_stage == Stage::closed || ended.empty()) {
         return nullptr;
     }
-    return pace == Pace::at_once ? take(ended) : ended.take_first();
+    return take(pace);
 }
 
 /// Takes some of these together; without memory for that, the first alone: its ack then goes with
 /// the next ones.
-inline std::shared_ptr<Task> InFlight::take(Jobs& ended) {
+inline std::shared_ptr<Task> InFlight::take(Pace pace) {
+    Jobs& ended = m_ended[index(pace)];
     std::shared_ptr<EndedJobs> together;
     try {
-        together = std::make_shared<EndedJobs>(m_queue);
+        together = std::make_shared<EndedJobs>(m_queue, pace);
         while (!ended.empty() && together->size() < most_together) {
             together->make_room();
-            together->add(ended.take_first());
+            JobInFlight& job = ended.first();
+            together->add(job, ended.take(job));
         }
     } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
         // Those that are left come next.
     }
-    return together && together->size() > 0 ? together : ended.take_first();
+    return together && together->size() > 0 ? together : ended.take(ended.first());
 }
 
 inline void InFlight::close(TimePoint until, Fifo<GuardCore::GivenUp>& messages) noexcept {
@@ -225,8 +228,8 @@ inline void InFlight::close(TimePoint until, Fifo<GuardCore::GivenUp>& messages)
     for (Jobs* const list :
          {&m_running, static_cast<Jobs*>(&m_ended[0]), static_cast<Jobs*>(&m_ended[1])}) {
         while (!list->empty()) {
-            JobInFlight& job = *list->jobs.begin();
-            const std::shared_ptr<Task> task = list->take_first();
+            JobInFlight& job = list->first();
+            const std::shared_ptr<Task> task = list->take(job);
             const Unlocked open(lock);
             const std::optional<GuardCore::GivenUp> given = job.give_up(until);
             if (!given) {

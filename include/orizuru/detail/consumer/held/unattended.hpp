@@ -18,6 +18,10 @@
 
 namespace orizuru::detail {
 
+/// The details of EventKind::late_settlement.
+inline constexpr std::string_view settlement_done = "it was done";
+inline constexpr std::string_view settlement_lost = "it was not done: the lease was lost";
+
 class Unattended {
   public:
     void add(const DeliveryPtr& message) noexcept {
@@ -47,8 +51,7 @@ class Unattended {
                 return false;
             }
             events.note(EventKind::late_settlement, consumer,
-                        settled ? "it was done" : "it was not done: the lease was lost",
-                        message->payload);
+                        settled ? settlement_done : settlement_lost, message->payload);
             return true;
         });
     }

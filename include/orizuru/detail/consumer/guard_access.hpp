@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Opens the guards of jobs to code that does not depend on the type of the message.
+// Opens guards to code that does not depend on the type of the message.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
