@@ -6,8 +6,8 @@
 // and gives it the message's guard, so that it can settle the job itself.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>

@@ -34,6 +34,9 @@ enum class WorkerEventKind {
     progress_failed, ///< the progress of a job could not be written; the job goes on
     fetch_failed,    ///< a queue cannot be read; the worker tries again
     upkeep_failed,   ///< a scheduler, a collector or a check of the queues failed; it is repeated
+    loop_blocked,   ///< an executor has run nothing for a second that was posted to it: a coroutine
+                    ///< blocks it, or no thread runs it. Its jobs wait, and cost no lease
+    loop_unblocked, ///< it runs again
     report,  ///< the answer to SIGTTIN; detail: a line for each busy thread and job in flight
     consumer ///< an event of the queue's consumer or collector: `event`
 };
@@ -85,6 +88,10 @@ struct WorkerEvent {
         return "fetch_failed";
     case WorkerEventKind::upkeep_failed:
         return "upkeep_failed";
+    case WorkerEventKind::loop_blocked:
+        return "loop_blocked";
+    case WorkerEventKind::loop_unblocked:
+        return "loop_unblocked";
     case WorkerEventKind::report:
         return "report";
     case WorkerEventKind::consumer:

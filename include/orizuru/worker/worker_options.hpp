@@ -78,6 +78,10 @@ struct QueueOptions {
     /// in the order of the queue, each after the one before has ended; those that fail come again
     /// later.
     std::optional<int> concurrency = {};
+    /// The most bytes of payloads of its jobs in flight (JobDone), 1 or more: beyond that no more
+    /// begin, whatever `concurrency` allows; one always may. How large the next ones are is guessed
+    /// by those in flight.
+    std::int64_t max_bytes_in_flight = std::int64_t{256} << 20;
     /// Decides if and when a failed job is retried. A job fails, too, when there is no memory to
     /// decode its payload; as no handler has begun then, it is retried with either guarantee.
     RetryPolicy retry = {};

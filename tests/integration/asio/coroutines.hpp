@@ -211,6 +211,127 @@ TEST_CASE_FIXTURE(Fixture, "what a coroutine throws is a failed attempt") {
     CHECK(put_off().front().attempt == 2);
 }
 
+TEST_CASE_FIXTURE(Fixture, "jobs that fail at the same time are put off together: one question for "
+                           "their recoveries, and each of them once") {
+    constexpr int count = 500;
+    Worker worker(uri, options(1));
+    std::atomic<bool> fail{false};
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](const Raw& raw) -> net::awaitable<void> {
+                                       ++begun;
+                                       while (!fail) {
+                                           co_await pass(5ms);
+                                       }
+                                       if (raw.bytes == "for good") {
+                                           throw orizuru::DoNotRetry("spoilt");
+                                       }
+                                       if (raw.bytes == "no matter") {
+                                           throw orizuru::Discard("declined");
+                                       }
+                                       throw std::runtime_error("declined");
+                                   }),
+                       any_number());
+    Texts payloads(count, "again");
+    payloads[7] = "for good";
+    payloads[8] = "no matter";
+    push_jobs(payloads);
+    Running running(worker);
+    REQUIRE(have_begun(count));
+    redis.command({"CONFIG", "RESETSTAT"});
+    fail = true;
+    CHECK(eventually([&] { return put_off().size() == count - 2 && held_jobs().empty(); }));
+    CHECK(redis.llen(dead) == 1);
+    CHECK(runs_of("hmget") + runs_of("hget") < count / 10);
+    CHECK(eventually([&] { return worker.statistics().failed == count; }));
+    running.stop();
+    for (const auto& job : put_off()) {
+        CHECK(job.attempt == 2);
+        CHECK(job.last_error == "declined");
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "what Redis refuses of failures that are settled together is repeated, "
+                           "each alone") {
+    Worker worker(uri, options(1));
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](const Raw&) -> net::awaitable<void> {
+                                       ++begun;
+                                       while (begun < 20) {
+                                           co_await pass(5ms);
+                                       }
+                                       throw std::runtime_error("declined");
+                                   }),
+                       any_number());
+    redis.command({"SET", "orizuru:{q}:scheduled", "no set"});
+    push_jobs(Texts(20, "x"));
+    Running running(worker);
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::unsettled) >= 20; }));
+    CHECK(held_jobs().size() == 20);
+    redis.del("orizuru:{q}:scheduled");
+    CHECK(eventually([&] { return put_off().size() == 20; }));
+    CHECK(held_jobs().empty());
+    running.stop();
+}
+
+TEST_CASE_FIXTURE(Fixture, "payloads in flight are bounded, and one that is larger than that comes "
+                           "alone") {
+    Worker worker(uri, options());
+    QueueOptions chosen = any_number();
+    chosen.max_bytes_in_flight = 300'000;
+    std::atomic<std::int64_t> bytes{0};
+    std::atomic<std::int64_t> most{0};
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](const Raw& raw) -> net::awaitable<void> {
+                                       const auto size =
+                                           static_cast<std::int64_t>(raw.bytes.size());
+                                       bytes += size;
+                                       ++begun;
+                                       most = std::max(most.load(), bytes.load());
+                                       co_await pass(5ms);
+                                       bytes -= size;
+                                   }),
+                       chosen);
+    Texts payloads(40, std::string(50'000, 'x'));
+    payloads.emplace_back(500'000, 'y');
+    payloads.emplace_back(500'000, 'y');
+    push_jobs(payloads);
+    Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 42; }));
+    CHECK(most >= 500'000);
+    CHECK(most < 900'000); // one that is larger than was guessed
+    running.stop();
+}
+
+TEST_CASE_FIXTURE(Fixture, "a loop that stands still is told once, and that it goes on") {
+    Worker worker(uri, options());
+    std::atomic<bool> blocks{true};
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](const Raw&) -> net::awaitable<void> {
+                                       ++begun;
+                                       while (blocks) { // as one that calls what blocks
+                                           std::this_thread::sleep_for(1ms);
+                                       }
+                                       co_return;
+                                   }),
+                       any_number());
+    push_jobs({"x"});
+    Running running(worker);
+    REQUIRE(have_begun(1));
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::loop_blocked) == 1; }));
+    CHECK(diary.count(WorkerEventKind::loop_unblocked) == 0);
+    blocks = false;
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::loop_unblocked) == 1; }));
+    CHECK(diary.count(WorkerEventKind::loop_blocked) == 1);
+    CHECK(
+        contains(diary.of(WorkerEventKind::loop_blocked).front().detail, "has run nothing for 1"));
+    CHECK(eventually([&] { return nothing_left(); }));
+    running.stop();
+}
+
 TEST_CASE_FIXTURE(Fixture, "a stop cancels coroutines, which are requeued, each in one piece") {
     Worker worker(uri, options(2));
     worker.handle<Raw>("q", orizuru::on(context.executor(), waiting()), any_number());

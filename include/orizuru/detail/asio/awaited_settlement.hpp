@@ -5,8 +5,8 @@
 // The end of a guard's settlement, for a completion handler of Asio's.
 
 #include <orizuru/detail/asio/awaited_call.hpp>
-#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
 
 #include <exception>
 #include <memory>

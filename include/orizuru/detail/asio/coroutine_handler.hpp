@@ -6,6 +6,8 @@
 
 #include <orizuru/detail/asio/coroutine_run.hpp>
 #include <orizuru/detail/asio/loop.hpp>
+#include <orizuru/detail/asio/loop_probe.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/job_done.hpp>
@@ -63,8 +65,6 @@ AwaitableOf<Library> call_coroutine(const F& coroutine, JobContext<T>& context) 
 template <class Library, class F>
 class CoroutineHandler {
   public:
-    using OnlyPosts = void;
-
     CoroutineHandler(const std::vector<typename Library::Executor>& executors, F coroutine)
         : m_shared(std::make_shared<Shared>(executors, std::move(coroutine))) {}
 
@@ -81,6 +81,15 @@ class CoroutineHandler {
         }
     }
 
+    /// See PostingHandler.
+    [[nodiscard]] Clock::duration loop_delay() const {
+        Clock::duration longest{};
+        for (LoopProbe<Library>& probe : m_shared->probes) {
+            longest = std::max(longest, probe.delay());
+        }
+        return longest;
+    }
+
   private:
     struct Shared {
         Shared(const std::vector<typename Library::Executor>& executors, F chosen)
@@ -90,6 +99,8 @@ class CoroutineHandler {
             }
             std::ranges::transform(executors, std::back_inserter(loops),
                                    [](const auto& executor) { return Loop<Library>(executor); });
+            std::ranges::transform(loops, std::back_inserter(probes),
+                                   [](const auto& loop) { return LoopProbe<Library>(loop); });
         }
         [[nodiscard]] const Loop<Library>& next() noexcept {
             return loops[turn.fetch_add(1, std::memory_order_relaxed) % loops.size()];
@@ -97,6 +108,7 @@ class CoroutineHandler {
 
         const F coroutine;
         std::vector<Loop<Library>> loops;
+        std::vector<LoopProbe<Library>> probes;
         std::atomic<std::size_t> turn{0};
     };
 

@@ -11,8 +11,8 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
-#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>

@@ -32,6 +32,8 @@ class JobTask : public Task {
     }
     [[nodiscard]] const JobRun& job() const noexcept override { return m_run; }
     [[nodiscard]] JobRun& job() noexcept { return m_run; }
+    /// Once: its payload has this size.
+    virtual void weigh(std::size_t /*bytes*/) noexcept {}
 
   protected:
     JobTask(ServedQueue& queue, JobRun& run) : m_run(run), m_settling(queue, run) {}

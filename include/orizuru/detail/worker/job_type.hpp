@@ -49,10 +49,11 @@ template <class T, class Base>
     return std::make_shared<JobOf<T, Base>>(queue, payload, scratch, handler);
 }
 
-/// Only gives its job to a loop of the user's: a few threads do that for all.
+/// Only gives its job to a loop of the user's: a few threads do that for all. `loop_delay` is
+/// ServedQueue's; copies share it.
 template <class F>
-concept PostingHandler = requires {
-    typename F::OnlyPosts;
+concept PostingHandler = requires(const F& handler) {
+    { handler.loop_delay() } -> std::same_as<Clock::duration>;
 };
 
 /// A handler for jobs of a T, as a queue gets it.
@@ -66,6 +67,7 @@ struct JobHandling {
     JobTaskMaker make;
     JobCall call;
     End end;
+    std::function<Clock::duration()> loop_delay = {}; ///< if it only posts
 };
 
 class BatchedJob;
@@ -129,11 +131,15 @@ template <class T, JobHandler<T> F>
                 },
                 JobHandling::End::by_return};
     } else {
-        return {&make_job_task<T, AsyncJobTask>,
-                [handler = std::move(handler)](JobRun& run, JobDone done) mutable {
-                    call_handler(handler, static_cast<JobContext<T>&>(run), std::move(done));
-                },
-                PostingHandler<F> ? JobHandling::End::later_by_a_loop : JobHandling::End::later};
+        JobHandling handling{&make_job_task<T, AsyncJobTask>, {}, JobHandling::End::later};
+        if constexpr (PostingHandler<F>) {
+            handling.end = JobHandling::End::later_by_a_loop;
+            handling.loop_delay = [handler] { return handler.loop_delay(); };
+        }
+        handling.call = [handler = std::move(handler)](JobRun& run, JobDone done) mutable {
+            call_handler(handler, static_cast<JobContext<T>&>(run), std::move(done));
+        };
+        return handling;
     }
 }
 

@@ -5,6 +5,7 @@
 // A queue that a worker serves, whatever its message type: what its jobs, their settling, reports
 // and upkeep ask of it.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,10 +50,16 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     class Place {
       public:
         explicit Place(ServedQueue& queue) noexcept : m_queue(queue) { ++queue.m_running; }
+        /// Once: its payload takes so much memory.
+        void weigh(std::size_t bytes) noexcept {
+            m_bytes = static_cast<std::int64_t>(bytes);
+            m_queue.m_bytes += m_bytes;
+        }
         Place(const Place&) = delete;
         Place& operator=(const Place&) = delete;
         ~Place() {
             --m_queue.m_running;
+            m_queue.m_bytes -= m_bytes;
             if (m_queue.bounded()) {
                 m_queue.place_free();
             }
@@ -59,6 +67,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
 
       private:
         ServedQueue& m_queue;
+        std::int64_t m_bytes = 0;
     };
 
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
@@ -80,6 +89,11 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] virtual bool has_time_limit() const noexcept {
         return m_options.time_limit.has_value();
     }
+    /// True when loops of the user's run its handlers.
+    [[nodiscard]] virtual bool has_loops() const noexcept { return false; }
+    /// Returns for how long the slowest of them has run nothing that this has posted to it. For one
+    /// thread, again and again.
+    [[nodiscard]] virtual Clock::duration loop_delay() { return {}; }
     /// Empty for a kind that has no handler of its own here. Lives as long as the queue.
     [[nodiscard]] virtual const KindOptions& options_of(std::string_view /*kind*/) const noexcept {
         return m_of_no_kind;
@@ -144,8 +158,20 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] bool take_dead_grew() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    /// Returns how many tasks may begin now.
-    [[nodiscard]] int places() const noexcept { return std::max(most_places() - m_running, 0); }
+    /// Returns how many tasks may begin now. Where payloads are weighed, the next ones are likely
+    /// as large as those that run.
+    [[nodiscard]] int places() const noexcept {
+        const std::int64_t running = m_running;
+        const std::int64_t bytes = m_bytes;
+        std::int64_t most = most_places() - running;
+        if (bytes > 0 && running > 0) {
+            const std::int64_t left =
+                std::max<std::int64_t>(m_options.max_bytes_in_flight - bytes, 0);
+            const std::int64_t average = std::max<std::int64_t>(bytes / running, 1);
+            most = std::min(most, left / average + (left % average > 0 ? 1 : 0));
+        }
+        return static_cast<int>(std::max<std::int64_t>(most, 0));
+    }
     /// Called on any thread.
     virtual void place_free() noexcept = 0;
     /// Returns how many tasks have a place at most.
@@ -170,8 +196,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     std::shared_ptr<InFlight> m_in_flight;
     QueueCounts m_counts;
     std::atomic<ServerTime> m_time{};
-    std::atomic<int> m_running{0};       ///< tasks that have a place
-    std::atomic<bool> m_dead_grew{true}; // earlier workers may have left too many entries
+    std::atomic<int> m_running{0};        ///< tasks that have a place
+    std::atomic<std::int64_t> m_bytes{0}; ///< their payloads', as far as they are weighed
+    std::atomic<bool> m_dead_grew{true};  // earlier workers may have left too many entries
 };
 
 /// A guard that a handler has moved out of its context may outlive the worker: it shares its queue.

@@ -63,6 +63,9 @@ class SingleJobQueue final : public FetchingQueue {
         }
         m_blocks = m_blocks || handling.end == End::by_return;
         m_needs_threads = m_needs_threads || handling.end != End::later_by_a_loop;
+        if (handling.loop_delay) {
+            m_loop_delays.push_back(std::move(handling.loop_delay));
+        }
         Kind kind{handling.make, {std::move(handling.call), std::move(options)}};
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
@@ -88,6 +91,14 @@ class SingleJobQueue final : public FetchingQueue {
     }
 
     [[nodiscard]] bool needs_threads() const noexcept override { return m_needs_threads; }
+    [[nodiscard]] bool has_loops() const noexcept override { return !m_loop_delays.empty(); }
+    [[nodiscard]] Clock::duration loop_delay() override {
+        Clock::duration longest{};
+        for (const auto& delay : m_loop_delays) {
+            longest = std::max(longest, delay());
+        }
+        return longest;
+    }
 
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override {
         std::shared_ptr<Task> task;
@@ -104,6 +115,7 @@ class SingleJobQueue final : public FetchingQueue {
                 return stand_in_for(task, payload, scratch(), why_unknown(name));
             }
             auto job = kind->second.make(*this, payload, scratch(), kind->second.handler);
+            job->weigh(payload.size());
             GuardCore& guard = guard_of(job->job());
             task = std::move(job);
             return guard;
@@ -130,7 +142,8 @@ class SingleJobQueue final : public FetchingQueue {
     bool m_chosen = false;
     bool m_blocks = false;        ///< one of the handlers does not end its jobs later
     bool m_needs_threads = false; ///< one of the handlers does more than to post
-    std::map<std::string, Kind, std::less<>> m_kinds; // which tasks refer to
+    std::vector<std::function<Clock::duration()>> m_loop_delays; ///< the posting handlers'
+    std::map<std::string, Kind, std::less<>> m_kinds;            // which tasks refer to
 };
 
 } // namespace orizuru::detail

@@ -67,6 +67,9 @@ inline void check(const QueueOptions& options) {
     check(options.retry);
     check_limits(options.time_limit, options.expires_after);
     check_count("concurrency", options.concurrency.value_or(1), 10'000);
+    if (options.max_bytes_in_flight < 1) {
+        throw std::invalid_argument("max_bytes_in_flight must be 1 byte or more");
+    }
     check(options.dead);
     check_count("weight", options.weight, 1'000'000);
     if (options.max_recoveries < 0) {

@@ -49,6 +49,8 @@ class AsyncJobTask : public JobTask,
         return m_queue->shared().process.forked();
     }
 
+    void weigh(std::size_t bytes) noexcept override { m_place->weigh(bytes); }
+
     // By EndedJobs.
 
     ORIZURU_INLINE void begin_settling() noexcept override;

@@ -23,6 +23,7 @@
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
+#include <orizuru/detail/worker/upkeep/loop_watch.hpp>
 #include <orizuru/detail/worker/upkeep/queue_schedulers.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
@@ -67,6 +68,7 @@ class QueueUpkeep {
     void schedule();
     void collect(ServedQueue& queue);
     void trim(ServedQueue& queue);
+    void watch_loops(ServedQueue& queue);
     void report(ServedQueue& queue, std::chrono::milliseconds first);
     void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
@@ -127,6 +129,7 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
         collect(*queue);
         trim(*queue);
         report(*queue, first);
+        watch_loops(*queue);
     }
     m_chores.add({.what = "listing the queues", .step = [this] {
                       list_queues();
@@ -167,6 +170,17 @@ inline void QueueUpkeep::trim(ServedQueue& queue) {
              trimming->trim();
              return deadline_in(m_shared.options.recheck);
          }});
+}
+
+inline void QueueUpkeep::watch_loops(ServedQueue& queue) {
+    if (queue.has_loops()) {
+        m_chores.add({.what = "watching its loops",
+                      .queue = queue.queue(),
+                      .step = [watch = LoopWatch(queue)]() mutable {
+                          watch.look();
+                          return deadline_in(LoopWatch::interval);
+                      }});
+    }
 }
 
 inline void QueueUpkeep::collect(ServedQueue& queue) {
