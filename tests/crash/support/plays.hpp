@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -156,6 +157,34 @@ inline void push_on_replaced(Stage& stage) {
 }
 inline void bury(Stage& stage) {
     settle_two(stage, Place::dead, [](RawGuard& guard) { return guard.bury("why"); });
+}
+
+/// Four messages come to callbacks, and are settled side by side, each in its own way.
+inline void settle_awaited(Stage& stage) {
+    stage.prepare(4);
+    AsyncConsumer<Raw> consumer = async_consumer_of(stage, fetching(4));
+    std::size_t left = 4;
+    while (left > 0) {
+        std::vector<RawGuard> guards;
+        for (std::size_t i = 0; i < left; ++i) {
+            guards.push_back(take(stage, consumer));
+        }
+        using Core = detail::GuardCore;
+        std::deque<AwaitedSettling> all;
+        const auto begin = [&](std::size_t i, Place to, auto compose) {
+            if (i < guards.size()) {
+                all.emplace_back(stage, guards[i], to, compose);
+            }
+        };
+        begin(2, Place::gone, [](Core& guard) { return guard.acking(); });
+        begin(3, Place::other, [&](Core& guard) { return guard.pushing(stage.other()); });
+        begin(0, Place::dead, [](Core& guard) { return guard.burying("why"); });
+        begin(1, Place::gone, [](Core& guard) { return guard.acking(); });
+        guards.clear(); // their settlements go on
+        for (AwaitedSettling& settling : all) {
+            left -= settling.finish() ? 1 : 0;
+        }
+    }
 }
 
 /// A message is released, comes again, and is acked.

@@ -36,6 +36,7 @@ inline constexpr std::array scenarios = std::to_array<Scenario>({
     {"push_on", plays::push_on},
     {"push_on_replaced", plays::push_on_replaced},
     {"bury", plays::bury},
+    {"settle_awaited", plays::settle_awaited},
     {"release", plays::release},
     {"undecodable", plays::undecodable},
     {"beat", plays::beat},

@@ -8,10 +8,13 @@
 
 #include "crash/support/stage.hpp"
 
+#include <orizuru/async/async_consumer.hpp>
 #include <orizuru/async/async_producer.hpp>
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
+#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 
@@ -42,6 +45,10 @@ inline BufferedProducer<Raw> buffered_producer_of(Stage& stage,
 }
 inline AsyncProducer<Raw> async_producer_of(Stage& stage) {
     return stage.insist([&] { return AsyncProducer<Raw>(stage.endpoint(), stage.queue()); });
+}
+inline AsyncConsumer<Raw> async_consumer_of(Stage& stage, const ConsumerOptions& options) {
+    return stage.insist(
+        [&] { return AsyncConsumer<Raw>(stage.endpoint(), stage.queue(), options); });
 }
 
 inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
@@ -192,5 +199,68 @@ inline void push_each(Stage& stage, AsyncProducer<Raw>& producer, std::size_t co
         }
     });
 }
+
+/// Does the same as `take` for a consumer that tells of its messages.
+inline RawGuard take(Stage& stage, AsyncConsumer<Raw>& consumer) {
+    const auto told = std::make_shared<std::promise<RawGuard>>();
+    consumer.next([told](std::optional<RawGuard> guard, const std::exception_ptr& error) {
+        guard ? told->set_value(std::move(*guard)) : told->set_exception(error);
+    });
+    std::future<RawGuard> taken = told->get_future();
+    while (taken.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
+        stage.still_patient("no message comes");
+    }
+    RawGuard guard = taken.get();
+    const std::string message(guard.payload());
+    stage.hears([=](Ledger& book) { book.handed_out(message); });
+    return guard;
+}
+
+/// Settles a guard without waiting for it; `finish` waits.
+class AwaitedSettling {
+  public:
+    /// `compose` returns how.
+    template <class Compose>
+    AwaitedSettling(Stage& stage, RawGuard& guard, Place to, Compose compose)
+        : m_stage(stage), m_message(guard.payload()), m_to(to) {
+        auto waiter = std::make_unique<Waiter>();
+        m_told = waiter->told.get_future();
+        m_stage.asks([this](Ledger& book) { book.settling(m_message, m_to); });
+        detail::GuardCore& core = detail::GuardAccess::core(guard);
+        core.begin(compose(core), std::move(waiter));
+    }
+
+    [[nodiscard]] const std::string& message() const noexcept { return m_message; }
+    /// As `settle` returns.
+    bool finish() {
+        const End end = m_told.get();
+        if (end.lost) {
+            m_stage.still_patient(end.lost->what());
+            return true;
+        }
+        m_stage.hears([this, done = end.done](Ledger& book) {
+            done ? book.settled(m_message, m_to) : book.not_settled(m_message, m_to);
+        });
+        return end.done;
+    }
+
+  private:
+    struct End {
+        bool done;
+        std::optional<ConnectionError> lost;
+    };
+    struct Waiter final : detail::SettlementWaiter {
+        bool end(bool done, std::exception_ptr error) noexcept override {
+            told.set_value({done, loss_of(error)});
+            return true;
+        }
+        std::promise<End> told;
+    };
+
+    Stage& m_stage;
+    std::string m_message;
+    Place m_to;
+    std::future<End> m_told;
+};
 
 } // namespace orizuru::test
