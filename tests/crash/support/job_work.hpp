@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "crash/support/coroutine_work.hpp"
 #include "crash/support/job_journal.hpp"
 #include "crash/support/job_pushing.hpp"
 #include "crash/support/late_times.hpp"
@@ -82,10 +83,24 @@ class JobWork {
     }
 
   private:
-    /// Every other worker has handlers that return while a thread of their own goes on.
+    /// Every other worker has handlers that return while a thread of their own goes on, or
+    /// coroutines.
     [[nodiscard]] bool ends_later() const { return m_work.index % 2 == 1; }
 
     void serve(Worker& worker, const std::string& queue, const QueueOptions& options) {
+#if defined(ASIO_HAS_CO_AWAIT)
+        if (m_work.index % 4 == 3) {
+            serve(worker, queue, options, [this](const std::string& kind) {
+                const auto handle = [this, kind](JobContext<std::string>& job) {
+                    this->handle(job, kind);
+                };
+                // A time limit that is over before `handle` would leave no record.
+                const std::chrono::milliseconds time(kind == "limited" ? 0 : 1);
+                return after(time, m_strands, handle);
+            });
+            return;
+        }
+#endif
         if (ends_later()) {
             serve(worker, queue, options, [this](const std::string& kind) {
                 return [this, kind](JobContext<std::string>& job, JobDone done) {
@@ -250,6 +265,9 @@ class JobWork {
 
     const Work& m_work;
     JobJournal m_journal;
+#if defined(ASIO_HAS_CO_AWAIT)
+    const Strands m_strands{2 * jobs_in_flight};
+#endif
     std::map<std::string, std::atomic<int>> m_running = counts_of(m_work); ///< by queue
 };
 
