@@ -2,13 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A storm of jobs that kill the worker that runs them, one after the other, among many that do not,
-// over 3 workers with 4, 7 and 10 threads; Redis takes no writes at times. A killer comes when
-// nobody is suspected any more. Then all is calm, and everything must be finished: the killers are
-// buried after four deaths each and nobody else is, and no job has begun twice unless its worker
-// died.
+// over 3 workers with 4 and 7 threads and 10 coroutines at a time; Redis takes no writes at times.
+// A killer comes when nobody is suspected any more. Then all is calm, and everything must be
+// finished: the killers are buried after four deaths each and nobody else is, and no job has begun
+// twice unless its worker died.
 //
 // usage: killer_storm [--seed N] [--size DEATHS] [--outages LEAST]
 
+#include "crash/support/coroutine_work.hpp"
 #include "crash/support/fault_program.hpp"
 #include "crash/support/process.hpp"
 #include "crash/support/work.hpp"
@@ -56,18 +57,30 @@ int do_killed_work(const Work& work) {
                                    .collect_interval = storm_pass,
                                    .on_event = {}};
     orizuru::Worker worker(work.uri, options);
-    worker.handle<std::string>(
-        work.queue,
-        [&](const std::string& job) {
-            RedisClient notes(work.database); // on a server that is never away
-            notes.command({"RPUSH", "runs " + job, std::to_string(work.serial)});
-            std::this_thread::sleep_for(milliseconds(5 + std::hash<std::string>{}(job) % 60));
-            if (kills(job)) {
-                ::raise(SIGKILL);
-            }
-            notes.command({"SADD", "done", job});
-        },
-        {.lease = storm_lease});
+    const auto handle = [&](const std::string& job) {
+        RedisClient notes(work.database); // on a server that is never away
+        notes.command({"RPUSH", "runs " + job, std::to_string(work.serial)});
+        std::this_thread::sleep_for(milliseconds(5 + std::hash<std::string>{}(job) % 60));
+        if (kills(job)) {
+            ::raise(SIGKILL);
+        }
+        notes.command({"SADD", "done", job});
+    };
+    orizuru::QueueOptions queue{.lease = storm_lease};
+#if defined(ASIO_HAS_CO_AWAIT)
+    const Strands strands(10);
+    if (work.index == 2) {
+        queue.concurrency = 10;
+        const auto handle_job = [&](orizuru::JobContext<std::string>& job) {
+            handle(job->payload);
+        };
+        worker.handle<std::string>(work.queue, after(1ms, strands, handle_job), queue);
+    } else {
+        worker.handle<std::string>(work.queue, handle, queue);
+    }
+#else
+    worker.handle<std::string>(work.queue, handle, queue);
+#endif
     while (true) {
         try {
             return worker.run();
