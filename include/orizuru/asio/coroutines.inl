@@ -9,14 +9,15 @@
 // one the call is awaited: `co_await orizuru::async_ack(guard)`. It begins then, as with a callback
 // at once; until it has begun, leave its object where it is.
 //
-// A call that has begun is carried out, whatever becomes of the wait: if that is cancelled (terminal or partial),
-// it ends with operation_aborted; with a context that is destroyed, what waits there is destroyed.
-// A callback without an executor of its own is called on Asio's threads.
+// A call that has begun is carried out, whatever becomes of the wait: if that is cancelled
+// (terminal or partial), it ends with operation_aborted; with a context that is destroyed, what
+// waits there is destroyed. A callback without an executor of its own is called on Asio's threads.
 
 #include <orizuru/async/async_consumer.hpp>
 #include <orizuru/async/async_producer.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/asio/awaited_message.hpp>
+#include <orizuru/detail/asio/awaited_progress.hpp>
 #include <orizuru/detail/asio/awaited_push.hpp>
 #include <orizuru/detail/asio/awaited_settlement.hpp>
 #include <orizuru/detail/asio/coroutine_handler.hpp>
@@ -24,6 +25,7 @@
 #include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/script.hpp>
+#include <orizuru/worker/job_context.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -173,13 +175,21 @@ auto async_bury(MessageGuard<T>& guard, std::string_view reason, Token&& token =
     return detail::async_settle<detail::TheAsio, Token>(core, core.burying(reason), token);
 }
 
-/// Does the same for settle: a script of your own.
+/// Does the same for settle, by a script of your own.
 template <class T, detail::SettlementToken Token = detail::TheAsio::UseAwaitable>
 auto async_settle(MessageGuard<T>& guard, const Script& script, std::vector<std::string> keys,
                   std::vector<std::string> args, Token&& token = Token()) {
     detail::GuardCore& core = detail::GuardAccess::core(guard);
     return detail::async_settle<detail::TheAsio, Token>(
         core, core.settling(script, std::move(keys), std::move(args)), token);
+}
+
+/// Publishes the progress of a job in flight, as JobRun::progress; ends with what that returns. It
+/// is written for one job after the other. Throws std::invalid_argument at once.
+template <detail::SettlementToken Token = detail::TheAsio::UseAwaitable>
+auto async_progress(JobRun& job, double fraction, std::string_view note = {},
+                    Token&& token = Token()) {
+    return detail::async_progress<detail::TheAsio, Token>(job, fraction, note, token);
 }
 
 } // namespace orizuru

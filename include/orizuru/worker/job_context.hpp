@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <concepts>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -49,6 +50,9 @@ class JobHost {
     /// Returns when the job that is made now was taken: later than the one before it.
     [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
+    /// Does the same without a wait: `told` hears the result, on a thread of the worker.
+    virtual void progress(std::string_view job_id, double fraction, std::string_view note,
+                          std::function<void(bool)> told) = 0;
     virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
 };
 
@@ -156,6 +160,15 @@ class JobRun {
         const bool written = m_host->progress(id(), fraction, note);
         m_fraction = fraction;
         return written;
+    }
+    /// Does the same without a wait, for a job in flight (JobDone): `told(written)` is called once
+    /// on a thread of the worker, for one job after the other, and must not throw. When the
+    /// connection fails, all that wait behind that are told false. Throws std::invalid_argument as
+    /// well, and std::system_error when the process can have no more threads: then it is not
+    /// called.
+    void progress(double fraction, std::string_view note, std::function<void(bool)> told) {
+        m_host->progress(id(), fraction, note, std::move(told));
+        m_fraction = fraction;
     }
     /// The fraction of the last progress() call. Any thread.
     [[nodiscard]] double fraction() const noexcept { return m_fraction; }

@@ -305,6 +305,72 @@ TEST_CASE_FIXTURE(Fixture, "payloads in flight are bounded, and one that is larg
     running.stop();
 }
 
+TEST_CASE_FIXTURE(Fixture, "the progress of a job can be awaited, and what Redis refuses of it is "
+                           "told") {
+    Worker worker(uri, options());
+    std::atomic<int> written{0};
+    std::atomic<int> refused{0};
+    worker.handle<Raw>(
+        "q",
+        orizuru::on(context.executor(),
+                    [&](JobContext<Raw>& job) -> net::awaitable<void> {
+                        const bool first = co_await orizuru::async_progress(job, 0.5, "half");
+                        CHECK(std::this_thread::get_id() == context.thread());
+                        CHECK(job.fraction() == 0.5);
+                        const std::string key = "orizuru:{q}:progress:" + job.id();
+                        CHECK(redis.command({"HGET", key, "note"}).text == "half");
+                        redis.del(key);
+                        redis.command({"SET", key, "no hash"});
+                        const bool second = co_await orizuru::async_progress(job, 0.75);
+                        CHECK_THROWS_AS(static_cast<void>(orizuru::async_progress(job, 2)),
+                                        std::invalid_argument);
+                        written += first ? 1 : 0;
+                        refused += second ? 0 : 1;
+                    }),
+        any_number());
+    push_jobs({"x"});
+    Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(written == 1);
+    CHECK(refused == 1);
+    CHECK(diary.count(WorkerEventKind::progress_failed) == 1);
+    running.stop();
+}
+
+TEST_CASE("progress that is awaited while Redis is away fails once for all who wait") {
+    orizuru::test::RedisServer own;
+    orizuru::test::RedisClient redis(own.uri());
+    Context context;
+    std::atomic<int> begun{0};
+    std::atomic<int> unwritten{0};
+    std::atomic<bool> away{false};
+    WorkerOptions options{.signals = orizuru::SignalHandling::none, .on_event = [](const auto&) {}};
+    Worker worker(own.uri() + "?command_timeout=300&connect_timeout=300", options);
+    worker.handle<Raw>("q",
+                       orizuru::on(context.executor(),
+                                   [&](JobContext<Raw>& job) -> net::awaitable<void> {
+                                       ++begun;
+                                       while (!away) {
+                                           co_await pass(5ms);
+                                       }
+                                       const bool written =
+                                           co_await orizuru::async_progress(job, 0.5);
+                                       unwritten += written ? 0 : 1;
+                                       co_await pass(1h);
+                                   }),
+                       {.concurrency = 1000});
+    for (int i = 0; i < 200; ++i) {
+        redis.lpush("q", WorkerFixture::bytes_of(orizuru::make_job(Raw{"x"})));
+    }
+    Running running(worker);
+    REQUIRE(eventually([&] { return begun == 200; }));
+    own.pause();
+    away = true;
+    CHECK(eventually([&] { return unwritten == 200; })); // 60 s if each waited by itself
+    own.resume();
+    running.stop();
+}
+
 TEST_CASE_FIXTURE(Fixture, "a loop that stands still is told once, and that it goes on") {
     Worker worker(uri, options());
     std::atomic<bool> blocks{true};

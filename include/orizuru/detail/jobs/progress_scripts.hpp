@@ -35,17 +35,21 @@ redis.call('PEXPIRE', key, ARGV[1])
 
 inline constexpr std::size_t longest_progress_note = 1'000;
 
-/// As Progress::set.
-inline void write_progress(Connection& connection, const Keys& keys, std::string_view job_id,
-                           double fraction, std::string_view note, std::chrono::milliseconds ttl) {
-    check_id(job_id);
-    check_ttl(ttl);
+inline void check_progress(double fraction, std::string_view note) {
     if (!(fraction >= 0 && fraction <= 1)) {
         throw std::invalid_argument("a job's progress must be 0 to 1");
     }
     if (note.size() > longest_progress_note) {
         throw std::invalid_argument("the note on a job's progress has more than 1000 bytes");
     }
+}
+
+/// As Progress::set.
+inline void write_progress(Connection& connection, const Keys& keys, std::string_view job_id,
+                           double fraction, std::string_view note, std::chrono::milliseconds ttl) {
+    check_id(job_id);
+    check_ttl(ttl);
+    check_progress(fraction, note);
     char digits[32];
     const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
     const std::string key = keys.progress(job_id);

@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -121,6 +122,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     // The macro here keeps files that only include this from emitting the class.
     ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
                                  std::string_view note) override;
+    ORIZURU_INLINE void progress(std::string_view job_id, double fraction, std::string_view note,
+                                 std::function<void(bool)> told) override;
     ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
     /// See JobQueries::recoveries.
     [[nodiscard]] JobRecoveries recoveries(std::string_view job_id);

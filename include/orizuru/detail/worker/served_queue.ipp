@@ -5,6 +5,7 @@
 // Defines the functions of served_queue.hpp.
 
 #include <orizuru/detail/jobs/job_arguments.hpp>
+#include <orizuru/detail/worker/async/progress_writer.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/error.hpp>
@@ -25,6 +26,22 @@ ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fracti
             .kind = WorkerEventKind::progress_failed, .job_id = job_id, .detail = error.what()});
         return false;
     }
+}
+
+ORIZURU_INLINE void ServedQueue::progress(std::string_view job_id, double fraction,
+                                          std::string_view note, std::function<void(bool)> told) {
+    check_progress(fraction, note);
+    m_shared->progress->write(std::make_unique<ProgressWriter::Progress>(
+        m_keys, std::string(job_id), fraction, std::string(note),
+        [queue = shared_from_this(), id = std::string(job_id),
+         told = std::move(told)](const std::exception* error) {
+            if (error != nullptr) {
+                queue->tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
+                                        .job_id = id,
+                                        .detail = error->what()});
+            }
+            told(error == nullptr);
+        }));
 }
 
 ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::milliseconds ttl) {

@@ -12,6 +12,7 @@
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/worker/async/in_flight.hpp>
+#include <orizuru/detail/worker/async/progress_writer.hpp>
 #include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
@@ -117,6 +118,7 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     shared->stop = std::stop_source();
     dispatcher.reset();
     shared->queries = std::make_shared<JobQueries>(endpoint);
+    shared->progress = std::make_shared<ProgressWriter>(shared->queries);
     const auto links = std::make_shared<NodeLinks>(endpoint);
     const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {

@@ -33,6 +33,7 @@ class Connection;
 namespace orizuru::detail {
 
 class JobQueries;
+class ProgressWriter;
 
 /// Work that a user has added to the upkeep, for its thread and its connection.
 struct AddedChore {
@@ -96,8 +97,9 @@ struct WorkerShared {
     TimeLimits time_limits;
     const std::shared_ptr<Trials> trials = std::make_shared<Trials>(); ///< for all queues
     std::vector<AddedChore> added_chores;                              ///< before the worker runs
-    std::vector<QueueRange> sharded;     ///< for each sharded queue; before, too
-    std::shared_ptr<JobQueries> queries; ///< while the worker runs
+    std::vector<QueueRange> sharded;          ///< for each sharded queue; before, too
+    std::shared_ptr<JobQueries> queries;      ///< while the worker runs
+    std::shared_ptr<ProgressWriter> progress; ///< then, too
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };
