@@ -14,7 +14,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
-#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
+#include <orizuru/detail/consumer/settlement_waiter.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 

@@ -4,9 +4,10 @@
 
 // The end of a guard's settlement, for a completion handler of Asio's.
 
+#include <orizuru/async/async_consumer.hpp>
 #include <orizuru/detail/asio/awaited_call.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
+#include <orizuru/detail/consumer/settlement_waiter.hpp>
 
 #include <exception>
 #include <memory>

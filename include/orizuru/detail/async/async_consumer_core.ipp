@@ -5,6 +5,7 @@
 // The definitions of async_consumer_core.hpp.
 
 #include <orizuru/detail/async/message_requests.hpp>
+#include <orizuru/detail/consumer/awaited_settling.ipp>
 
 #include <utility>
 

@@ -96,7 +96,7 @@ class GuardCore {
     bool finish();
     /// Begins a settlement whose end `waiter` is told of. The guard counts as settled unless Redis
     /// refuses; it may go before that. If it throws, nothing has happened.
-    void begin(Settlement settlement, std::unique_ptr<SettlementWaiter> waiter);
+    ORIZURU_INLINE void begin(Settlement settlement, std::unique_ptr<SettlementWaiter> waiter);
     /// The reason, once it is buried.
     [[nodiscard]] const std::string* buried() const noexcept;
     /// It was blamed for the death of a consumer, and is handled apart. While it is unsettled.

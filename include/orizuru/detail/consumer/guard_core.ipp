@@ -146,13 +146,6 @@ bool GuardCore::end(std::unique_ptr<const std::string> burial, End end) {
     }
 }
 
-ORIZURU_INLINE void GuardCore::begin(Settlement settlement,
-                                     std::unique_ptr<SettlementWaiter> waiter) {
-    Session& session = this->session();
-    m_burial = std::move(settlement.burial); // behind the begin, the guard may go
-    session.begin(m_delivery, std::move(settlement.move), std::move(waiter), settlement.what);
-}
-
 ORIZURU_INLINE const std::string* GuardCore::buried() const noexcept {
     using Stage = AwaitedSettling::Stage;
     const bool ended = m_session == nullptr || m_delivery->settling.stage() == Stage::done;

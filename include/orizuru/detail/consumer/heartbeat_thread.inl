@@ -293,7 +293,9 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
             return;
         }
         for (Member& member : m_members) {
-            until = std::min(until, member.m_lane.end_overdue());
+            if (const auto& awaits = member.m_lane.held().awaits()) {
+                until = std::min(until, awaits->end_overdue());
+            }
         }
         if (tell(lock)) {
             continue;

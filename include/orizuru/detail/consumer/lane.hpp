@@ -14,7 +14,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
-#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
+#include <orizuru/detail/consumer/held/awaits.hpp>
 #include <orizuru/detail/consumer/held/held_messages.hpp>
 #include <orizuru/detail/consumer/kept_refusal.hpp>
 #include <orizuru/detail/consumer/lane_events.hpp>
@@ -163,7 +163,7 @@ class Lane final : private LinkMember {
     // Events.
 
     /// True when there is something to deliver, or the last guard has ended.
-    [[nodiscard]] bool has_news() noexcept { return m_held.has_ended() || has_told(); }
+    [[nodiscard]] bool has_news() const noexcept { return m_held.has_ended() || has_told(); }
     /// Tells what is noted, with the lock released meanwhile.
     void tell_news(Lock& lock) noexcept;
     /// Unlocks, then delivers the noted events. Leaves it unlocked: the consumer may be gone.
@@ -192,10 +192,6 @@ class Lane final : private LinkMember {
                                        since + endpoint().command_timeout());
         return std::min(own, m_limit);
     }
-    /// Ends awaited settlements that have none in time. Returns when the next one is over.
-    TimePoint end_overdue() noexcept;
-    /// Ends all of them.
-    [[gnu::cold]] void end_awaited() noexcept;
 
     /// Sends what is due, as `drive` would, for a thread that serves several lanes and calls
     /// `deliver` for each. Returns true while more is to be done, false if it need not be called
@@ -228,17 +224,15 @@ class Lane final : private LinkMember {
     /// Events and outcomes that are to be told.
     struct News {
         EventQueue::Batch events;
-        EndedSettlements settlements;
-        std::string consumer; ///< its id
+        AwaitedOutcomes outcomes;
     };
 
-    [[nodiscard]] bool has_told() noexcept {
-        return !m_events.empty() || m_held.awaited().has_ended();
+    [[nodiscard]] bool has_told() const noexcept {
+        return !m_events.empty() || m_held.has_outcomes();
     }
     [[nodiscard]] News take_news() noexcept;
     /// Without the lock.
     void tell(News news) const noexcept;
-    [[nodiscard]] std::exception_ptr error_of(const AwaitedSettlement& ended) const noexcept;
     /// Composes and sends what is due now.
     void advance();
     [[gnu::cold]] void recover();

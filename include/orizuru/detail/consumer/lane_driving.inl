@@ -4,7 +4,6 @@
 
 // Composes a lane's requests, waits for their replies and delivers its events.
 
-#include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
 namespace orizuru::detail {
@@ -171,23 +170,6 @@ inline bool Lane::attend(TimePoint now) {
     return true;
 }
 
-inline TimePoint Lane::end_overdue() noexcept {
-    while (!m_held.awaited().empty()) {
-        const TimePoint until = patience(m_held.awaited().first());
-        if (Clock::now() < until) {
-            return until;
-        }
-        m_held.give_up_first_awaited(last_failure());
-    }
-    return TimePoint::max();
-}
-
-inline void Lane::end_awaited() noexcept {
-    while (!m_held.awaited().empty()) {
-        m_held.give_up_first_awaited(last_failure());
-    }
-}
-
 inline void Lane::deliver(Lock& lock) noexcept {
     const auto ended = m_held.take_ended();
     News news = take_news();
@@ -206,41 +188,15 @@ inline void Lane::tell_news(Lock& lock) noexcept {
 }
 
 inline Lane::News Lane::take_news() noexcept {
-    News news{m_events.noted().take(), m_held.awaited().take_ended(), {}};
-    if (!news.settlements.empty()) {
-        news.consumer = text_or_less(m_mirror.identity().id);
-    }
-    return news;
+    const auto& awaits = m_held.awaits();
+    return {m_events.noted().take(), awaits ? awaits->take_outcomes() : AwaitedOutcomes()};
 }
 
 inline void Lane::tell(News news) const noexcept {
-    using Outcome = AwaitedSettlement::Outcome;
     m_events.tell(news.events);
-    while (const auto ended = news.settlements.pop()) {
-        const bool heard = ended->tell(error_of(*ended));
-        if (!heard && ended->outcome() != Outcome::in_doubt) {
-            const bool done = ended->outcome() == Outcome::done;
-            m_events.tell({EventKind::late_settlement, keys().source(), news.consumer,
-                           done ? settlement_done : settlement_lost, ended->payload()});
-        }
+    while (const auto outcome = news.outcomes.pop()) {
+        outcome->tell();
     }
-}
-
-/// Null for one that is done or lost.
-inline std::exception_ptr Lane::error_of(const AwaitedSettlement& ended) const noexcept {
-    using Outcome = AwaitedSettlement::Outcome;
-    try {
-        if (ended.outcome() == Outcome::refused) {
-            return std::make_exception_ptr(refused_settlement(ended.what(), ended.reason()));
-        }
-        if (ended.outcome() == Outcome::in_doubt) {
-            return std::make_exception_ptr(
-                unanswered_settlement(joined({ended.what(), " a message"}), ended.reason()));
-        }
-    } catch (...) { // without memory for it
-        return std::current_exception();
-    }
-    return nullptr;
 }
 
 } // namespace orizuru::detail

@@ -69,11 +69,8 @@ class Session {
     /// Begins one whose end `waiter` is told of, as `settle` would return or throw; after a
     /// ReplyError the message is held again. `what`: a literal. Throws std::bad_alloc; then nothing
     /// has happened.
-    void begin(const DeliveryPtr& message, std::unique_ptr<Move> move,
-               std::unique_ptr<SettlementWaiter> waiter, std::string_view what) {
-        m_lane.locked(
-            [&](Lock&) { begin_awaited(message, std::move(move), std::move(waiter), what); });
-    }
+    inline void begin(const DeliveryPtr& message, std::unique_ptr<Move> move,
+                      std::unique_ptr<SettlementWaiter> waiter, std::string_view what);
     /// Accepts an ack of a held message, which goes out with the next flush or fetch, or after a
     /// third of the lease. Returns false if the lease was lost.
     bool ack_later(const DeliveryPtr& message) {
@@ -165,8 +162,6 @@ class Session {
 
     bool accept_ack(const DeliveryPtr& message) noexcept;
     void begin_settling(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
-    void begin_awaited(const DeliveryPtr& message, std::unique_ptr<Move> move,
-                       std::unique_ptr<SettlementWaiter> waiter, std::string_view what);
     bool finish(Lock& lock, const DeliveryPtr& message, std::string_view what);
     bool settle(Lock& lock, const DeliveryPtr& message, std::unique_ptr<Move> move,
                 std::string_view what);
@@ -287,7 +282,9 @@ inline void Session::close() noexcept {
                 m_lane.held().close_acks();
                 m_fetcher.put_back_run();
                 end(lock);
-                m_lane.end_awaited();
+                if (const auto& awaits = m_lane.held().awaits()) {
+                    awaits->end_all();
+                }
                 if (m_lane.held().any()) {
                     m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
                     m_lane.attendance().ask();

@@ -51,25 +51,6 @@ inline void Session::begin_settling(const DeliveryPtr& message,
     }
 }
 
-inline void Session::begin_awaited(const DeliveryPtr& message, std::unique_ptr<Move> move,
-                                   std::unique_ptr<SettlementWaiter> waiter,
-                                   std::string_view what) {
-    const Mirror& mirror = m_lane.mirror();
-    // Then the heartbeat has been woken for an earlier one, which it has not sent yet.
-    const bool woken = m_lane.attendance().wanted() && (mirror.has_acks() || mirror.has_moves());
-    AwaitedSettlements& awaited = m_lane.held().awaited();
-    awaited.add(std::make_unique<AwaitedSettlement>(awaited, message, std::move(waiter), what));
-    if (message->state == Delivery::State::lost) {
-        message->tell_outcome();
-        m_lane.held().note_outcomes();
-        return;
-    }
-    begin_settling(message, std::move(move));
-    if (!woken) {
-        m_lane.attendance().ask();
-    }
-}
-
 inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_view what) {
     using S = Delivery::State;
     try {

@@ -7,10 +7,10 @@
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/consumer/attendance.hpp>
-#include <orizuru/detail/consumer/held/awaited_settlements.hpp>
+#include <orizuru/detail/consumer/held/awaits.hpp>
 #include <orizuru/detail/consumer/held/keep_alive.hpp>
-#include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/consumer/held/unattended.hpp>
+#include <orizuru/detail/consumer/lane_events.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 
@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {
@@ -72,23 +71,19 @@ class HeldMessages {
     /// Returns how many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
 
-    /// Settlements whose callers are told of the end.
-    [[nodiscard]] AwaitedSettlements& awaited() noexcept { return m_awaited; }
-    /// Ends the first of them.
-    [[gnu::cold]] void give_up_first_awaited(const std::string& reason) noexcept {
-        leave_unattended(m_awaited.give_up_first(reason));
+    /// Settlements whose callers are told of the end; null while there never was one.
+    [[nodiscard]] std::unique_ptr<Awaits>& awaits() noexcept { return m_awaits; }
+    [[nodiscard]] bool has_outcomes() const noexcept {
+        return m_awaits && m_awaits->has_outcomes();
     }
 
     /// Asks again for refused settlements that no thread awaits.
     void retry_refused() { m_unattended.retry(m_mirror, m_events.noted()); }
     [[nodiscard]] bool all_attended() const noexcept {
-        return m_unattended.empty() && m_awaited.empty();
+        return m_unattended.empty() && (!m_awaits || m_awaits->empty());
     }
     /// Notes the outcomes that no thread awaits.
-    void note_outcomes() noexcept {
-        m_guards.drop(m_awaited.take_let_go());
-        m_unattended.tell(m_events.noted(), m_mirror.identity().id);
-    }
+    void note_outcomes() noexcept { m_unattended.tell(m_events.noted(), m_mirror.identity().id); }
     /// A recovery has lost messages and found others settled.
     void on_recovered(const Recovered& recovered) noexcept {
         m_recoveries.fetch_add(1, std::memory_order_relaxed);
@@ -113,7 +108,7 @@ class HeldMessages {
     Attendance& m_attendance;
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     Unattended m_unattended;
-    AwaitedSettlements m_awaited;
+    std::unique_ptr<Awaits> m_awaits;
     std::atomic<std::uint64_t> m_recoveries{0};
 };
 
