@@ -127,7 +127,7 @@ class MessageRequests {
 
     const std::unique_ptr<MessageSlot> m_slot; ///< may have what came for one who is gone
     Requests m_waiting;                        ///< they came before the others
-    bool m_stopped = false;                    ///< it has put back what it had
+    bool m_stopped = false;                    ///< what was in hand is requeued
     OwnThread m_thread;
 };
 
@@ -169,11 +169,18 @@ inline void MessageRequests::serve_waiting() noexcept {
         }
         m_waiting.pop_front();
     }
-    if (m_consumer->stopped()) {
-        put_back();
-        end_all(m_waiting);
-        m_stopped = true;
+    if (!m_consumer->stopped()) {
+        return;
     }
+    if (!std::exchange(m_stopped, true)) {
+        put_back();
+        try {
+            fetch();    // requeues what the consumer has in hand
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // The consumer's destructor tries again.
+        }
+    }
+    end_all(m_waiting);
 }
 
 inline bool MessageRequests::fetch() {
