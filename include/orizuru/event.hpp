@@ -21,7 +21,8 @@ enum class EventKind {
     decode_failed,      ///< an undecodable message is or, in an outage, will be on the dead list;
                         ///< detail: why; payload: its bytes
     late_settlement,    ///< a settlement ended after its caller gave up; detail: the outcome
-    settlement_refused, ///< Redis refused one after its caller gave up; it is tried again
+    settlement_refused, ///< Redis refused one after its caller gave up; it is tried again, unless
+                        ///< its guard still lives, which is unsettled then
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy
     suspected,          ///< a collector has put a message apart that may have killed a consumer;
                         ///< detail: how often; consumer: which died

@@ -191,6 +191,67 @@ TEST_CASE("of the moves that are cut off again and again, the one in front is gi
     CHECK(fixture.held[1]->state == S::wanted);
 }
 
+/// A mirror that holds so many messages, all handed out, and has settled none.
+std::vector<DeliveryPtr> take(Mirror& mirror, std::size_t count) {
+    std::string out;
+    mirror.send_start(out);
+    mirror.on_start(integer(1));
+    mirror.send_settle(out, static_cast<int>(count));
+    std::vector<Reply> payloads;
+    for (std::size_t i = 0; i < count; ++i) {
+        payloads.push_back(string(std::to_string(i)));
+    }
+    mirror.on_reply(array(std::move(payloads)));
+    std::vector<DeliveryPtr> held;
+    while (DeliveryPtr message = mirror.hand_out()) {
+        held.push_back(message);
+    }
+    return held;
+}
+
+TEST_CASE("16 moves may be unanswered at a time, of large ones fewer, and acks go beside them") {
+    Mirror mirror{Keys("q"), 30s, [] { return make_identity("w"); }};
+    std::vector<DeliveryPtr> held = take(mirror, 40);
+    std::string argument = "small";
+    std::size_t most = 16;
+    SUBCASE("small ones") {}
+    SUBCASE("large ones") {
+        argument = std::string(600'000, 'x');
+        most = 2;
+    }
+    for (const DeliveryPtr& message : held) {
+        if (message != held.back()) {
+            mirror.want(message, std::make_unique<Move>(push_body(), std::vector<std::string>{"o"},
+                                                        std::vector<std::string>{argument}));
+        }
+    }
+    std::string out;
+    std::size_t sent = 0;
+    for (; mirror.can_move(); ++sent) {
+        mirror.send_move(out);
+    }
+    CHECK(sent == most);
+    CHECK(mirror.can_send());
+    mirror.want(held.back(), nullptr);
+    mirror.send_settle(out, 0);
+    CHECK(mirror.on_reply(integer(1)).remedy == Remedy::none);
+    CHECK(held[0]->state == S::settled);
+    CHECK(mirror.can_move());
+    // A refusal ends the chain, and those behind it are sent again, each once.
+    CHECK(mirror.on_reply({Type::error, 0, "BUSY a script runs", {}}).remedy == Remedy::back_off);
+    while (mirror.unanswered()) {
+        CHECK_FALSE(mirror.can_move());
+        mirror.on_reply({Type::error, 0, "STALE header", {}});
+    }
+    std::size_t again = 0;
+    for (; mirror.has_moves(); ++again) {
+        REQUIRE(mirror.can_move());
+        mirror.send_move(out);
+        mirror.on_reply(integer(1));
+    }
+    CHECK(again == 38);
+}
+
 TEST_CASE("an ack that is cut off again and again is not given up, nor is a move behind it") {
     Fixture fixture;
     Mirror& mirror = fixture.mirror;

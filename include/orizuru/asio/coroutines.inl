@@ -121,8 +121,14 @@ auto async_flush(AsyncConsumer<T>& consumer, Token&& token = Token()) {
 /// false if the lease was lost, or with what MessageGuard::ack throws, as late as that.
 ///
 /// Meanwhile the guard counts as settled, and it may be moved or destroyed. When Redis refuses, it
-/// is unsettled again; if it has gone, the library asks again until the wait is over. If the wait
-/// was cancelled, ConsumerOptions::on_event gets the outcome.
+/// is unsettled again; if it has gone, the consumer asks again in the background. If the wait was
+/// cancelled, ConsumerOptions::on_event gets the outcome.
+///
+/// In a handler of a Worker, move the guard out of its job first: JobContext::guard() keeps it
+/// locked as long as its result lives, in `co_await async_ack(*job.guard())` until that is over.
+///
+///     auto guard = std::move(*job.guard());
+///     co_await orizuru::async_push(guard, "invoices");
 ///
 /// Redis: acks that come while one script runs go out together with the next one. Other
 /// settlements are a script for each, up to 16 on their way at a time.

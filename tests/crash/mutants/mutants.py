@@ -4,6 +4,7 @@
 """The defects that tests/crash/mutants/run puts into copies of the library, one at a time."""
 
 import dataclasses
+import pathlib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,6 +14,7 @@ class Program:
     arguments: tuple = ()
     packages: tuple = ()  # of pkg-config, besides what all need
     link: tuple = ()  # more arguments of the linker
+    needs: tuple = ()  # paths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,16 @@ def tls(name):
     return Program((f"integration/tls/{name}.cpp", "support/main.cpp"),
                    ("integration/integration_tls", f"--source-file=*/{name}.cpp"),
                    ("--abort-after=1",))
+
+
+# Unpacked by .ci/run: clang 14 has no coroutines with Debian's Asio.
+BOOST = pathlib.Path(__file__).resolve().parents[3] / "build" / "boost" / "usr" / "include"
+
+
+def coroutines():
+    return Program(("integration/asio/boost_coroutines.cpp", "support/main.cpp"),
+                   ("integration/integration_boost",), ("--abort-after=1",),
+                   link=("-isystem", str(BOOST)), needs=(BOOST,))
 
 
 POSTGRES = ("libpqxx", "libpq")
@@ -131,7 +143,9 @@ PROGRAMS = {
     "outages": integration("core/outages"),
     "idle_connections": integration("core/idle_connections"),
     "worker_outages": integration("worker/worker_outages"),
+    "async_consumer": integration("core/async_consumer"),
     "async_producer": integration("core/async_producer"),
+    "coroutines": coroutines(),
     "buffered_producer": integration("core/buffered_producer"),
     "buffered_outages": integration("core/buffered_outages"),
     "wrong_replies": integration("core/wrong_replies"),
@@ -966,8 +980,9 @@ MUTANTS = [
          "now.back()->trial = std::move(m_surfacing);", "m_surfacing.reset();",
          "mirror"),
     code("a consumer leaves only when its last event has been told", "detail/consumer/session.hpp",
-         "                end(lock);\n                if (m_lane.held().any()) {",
-         "                if (m_lane.held().any()) {\n                    end(lock);",
+         "                end(lock);\n                if (const auto& awaits",
+         "                if (m_lane.held().any()) {\n                    end(lock);\n"
+         "                }\n                if (const auto& awaits",
          "stopping --test-case='*tells of an event*'"),
 
     code("a list is taken for an orphan at first sight", "detail/collector/lost_consumers.hpp",
@@ -987,7 +1002,7 @@ MUTANTS = [
          "m_late_acks += message->deferred ? 1U : 0U;", "",
          "leases"),
     code("an unsettled guard rejects nothing", "detail/consumer/guard_core.ipp",
-         "std::exchange(m_session, nullptr)->abandon(m_delivery);", "m_session = nullptr;",
+         "        session->abandon(m_delivery);\n", "",
          "message_guard"),
     code("the buffer forgets what was refused", "detail/producer/push_backlog.hpp",
          "        ++m_refused;", "        confirm_oldest(0);",
@@ -1026,6 +1041,56 @@ MUTANTS = [
          "!m_came_meanwhile.empty() || m_end != never; });\n"
          "    if (m_end != never) {\n        return false;\n    }\n",
          "async_producer"),
+    code("a stop of an AsyncConsumer requeues nothing", "detail/async/message_requests.hpp",
+         "            fetch(); // requeues what was fetched\n", "",
+         "async_consumer --test-case='a stop and the end*'"),
+    code("the end of an AsyncConsumer leaves those who wait", "detail/async/message_requests.hpp",
+         "    end_all(m_waiting);\n", "    m_waiting.clear();\n",
+         "async_consumer --test-case='the end tells*'"),
+    code("a flush of an AsyncConsumer waits for a message", "detail/async/message_requests.hpp",
+         "        m_interrupt.request_stop();\n", "",
+         "async_consumer --test-case='a flush is told*'"),
+    code("a message for one who does not wait any more is lost",
+         "detail/asio/awaited_message.hpp",
+         "        if (m_call->end(nullptr, std::move(content))) {",
+         "        m_call->end(nullptr, std::move(content));\n        {",
+         "coroutines --test-case='a wait for a message that is cancelled*'"),
+    code("what Redis refuses of an awaited settlement is settled",
+         "detail/consumer/held/awaited_settlements.hpp",
+         "message.settling.end(Stage::refused)", "message.settling.end(Stage::ended)",
+         "coroutines --test-case='what Redis refuses is thrown*'"),
+    code("an awaited settlement waits for ever", "detail/consumer/held/awaited_settlements.hpp",
+         "            if (Clock::now() < until) {", "            if (until > TimePoint()) {",
+         "coroutines --test-case='a settlement that is awaited ends in doubt*'"),
+    code("nobody hears of a settlement whose wait was cancelled",
+         "detail/consumer/held/awaited_settlements.hpp",
+         "    if (!heard && m_outcome", "    if (heard && m_outcome",
+         "coroutines --test-case='a wait for a settlement that is cancelled*'"),
+    code("a consumer that goes leaves those who await settlements",
+         "detail/consumer/session.hpp",
+         "                    awaits->end_all();\n", "",
+         "coroutines --test-case='a consumer that goes*'"),
+    code("what its guard has left to Redis is forgotten when Redis refuses",
+         "detail/consumer/held/awaited_settlements.hpp",
+         "            m_lane.held().leave_unattended(settlement.m_message);\n",
+         "            m_lane.held().let_go();\n",
+         "coroutines --test-case='a guard that goes while*'"),
+    code("a message that was lost while nobody asked is handed out",
+         "detail/async/message_requests.hpp",
+         "m_slot->guard() != nullptr && !m_slot->guard()->held()", "false",
+         "async_consumer --test-case='a message that came for nobody*'"),
+    code("a burial that was refused is told", "detail/consumer/guard_core.ipp",
+         "    m_burial = nullptr;\n    try {", "    try {",
+         "coroutines --test-case='a guard whose burial*'"),
+    code("a guard that goes forgets what it has begun", "detail/consumer/guard_core.ipp",
+         "settling.abandon() || settling.stage()", "settling.stage()",
+         "coroutines --test-case='a guard may move*'"),
+    code("moves wait for each other, however small they are", "detail/mirror/mirror_requests.inl",
+         "bytes < most_bytes_of_moves ? most_moves : depth", "depth", "mirror"),
+    code("large moves do not wait for each other", "detail/mirror/mirror_requests.inl",
+         "bytes < most_bytes_of_moves ? most_moves : depth", "most_moves", "mirror"),
+    code("a move that waits is queued again", "detail/mirror/mirror_messages.inl",
+         "message->state == S::wanted && !message->queued", "message->state == S::wanted", "mirror"),
     code("a forked child pushes with its parent's AsyncProducer", "detail/async/push_groups.hpp",
          "    void push(std::unique_ptr<AsyncPush> push) {\n        refuse_fork();\n",
          "    void push(std::unique_ptr<AsyncPush> push) {\n",
@@ -1368,15 +1433,13 @@ MUTANTS = [
 
     # Workers.
     code("a failed job is acked, put off or not", "detail/worker/job_settling.ipp",
-         "settle([&](GuardCore& guard) { return retry(guard, policy(), failed); });",
-         "settle([&](GuardCore& guard) {\n"
-         "        try {\n"
-         "            return retry(guard, policy(), failed);\n"
-         "        } catch (const Error&) {\n"
-         "            guard.ack();\n"
-         "            throw;\n"
-         "        }\n"
-         "    });",
+         "            return send(guard, std::move(plan.settlement));\n",
+         "            try {\n"
+         "                return send(guard, std::move(plan.settlement));\n"
+         "            } catch (const Error&) {\n"
+         "                guard.ack();\n"
+         "                throw;\n"
+         "            }\n",
          "jiggler_defects --test-case=4:*"),
     code("a crash is no attempt", "detail/worker/job_settling.ipp",
          "m_recoveries = m_queue.recoveries(m_job.id());", "m_recoveries.emplace();",
@@ -1385,15 +1448,17 @@ MUTANTS = [
          "at && *at <= m_queue.now();", "false;",
          "worker --test-case=*nobody*needs*"),
     code("what is delivered at most once is acked behind its handler", "detail/worker/job_settling.ipp",
-         "        return ack();\n    }\n    if (m_job.lease_valid())",
-         "        return true;\n    }\n    if (m_job.lease_valid())",
+         "        return settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_lost) ==\n"
+         "               true;\n",
+         "        return true;\n",
          "worker_faults --test-case='at most once*'"),
     code("what is thrown and no std::exception passes", "detail/base/thrown.hpp",
          '        return tell(std::string_view("an exception that is no std::exception"));',
          "        throw;",
          "worker --test-case='*handler fails*'"),
     code("what does not end in time goes where new jobs go", "detail/worker/job_settling.ipp",
-         "return m_job.m_core->release();", "return put_off(*m_job.m_core, {}, due_after({}));",
+         "return m_job.m_core->settle(m_job.m_core->releasing());",
+         "return put_off(*m_job.m_core, {}, due_after({}));",
          "worker_stop --test-case='what does not end in time*'"),
     code("a worker tells that it stops before its handlers know", "worker/worker.ipp",
          "    ending.begin(deadline);\n    if (std::exchange(m_told_start, false)) {\n"
@@ -1463,7 +1528,7 @@ MUTANTS = [
          "return m_options.concurrency || m_in_flight;", "return m_options.concurrency.has_value();",
          "worker_async"),
     code("the acks of jobs in flight go one by one", "detail/worker/job_settling.ipp",
-         "m_acks == Acks::together && m_step", "m_acks != Acks::together && m_step",
+         "        return guard.ack_later();\n    }\n    return send", "    }\n    return send",
          "worker_async"),
     code("an ack of a job in flight that Redis refuses is not repeated",
          "detail/worker/async/ended_jobs.hpp",
@@ -1476,6 +1541,25 @@ MUTANTS = [
     code("acks in flight that come too late are not told", "detail/worker/acks_together.hpp",
          "if (late > 0) {", "if (late > 1) {",
          "worker_async"),
+    code("jobs in flight that fail ask for their recoveries one by one",
+         "detail/worker/async/ended_jobs.hpp",
+         "if (ids.size() > 1) {", "if (ids.size() > 1'000'000) {",
+         "coroutines --test-case='jobs that fail at the same time*'"),
+    code("what fails together is not told", "detail/worker/async/ended_jobs.hpp",
+         "            job.job.finish_settling();\n", "",
+         "coroutines --test-case='jobs that fail at the same time*'"),
+    code("bytes in flight are not bounded", "detail/worker/served_queue.hpp",
+         "if (bytes > 0 && running > 0) {", "if (bytes < 0) {",
+         "coroutines --test-case='payloads in flight*'"),
+    code("a loop that stands still is told again and again",
+         "detail/worker/upkeep/loop_watch.hpp",
+         "        m_told = stands;\n", "",
+         "coroutines --test-case='a loop that stands still*'"),
+    code("progress that waits behind a lost connection is tried each",
+         "detail/worker/async/progress_writer.hpp",
+         "                    lost.emplace(error);\n",
+         "                    progress->told(&error);\n                    continue;\n",
+         "coroutines --test-case='progress that is awaited*'"),
     code("a job in flight is as late as it is settled", "detail/worker/async/async_job_task.ipp",
          "    m_call->end(end.at);\n", "    m_call->end(Clock::now());\n",
          "worker_async"),

@@ -243,8 +243,11 @@ TEST_CASE_FIXTURE(Fixture, "jobs that fail at the same time are put off together
     CHECK(eventually([&] { return put_off().size() == count - 2 && held_jobs().empty(); }));
     CHECK(redis.llen(dead) == 1);
     CHECK(runs_of("hmget") + runs_of("hget") < count / 10);
-    CHECK(eventually([&] { return worker.statistics().failed == count; }));
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::failed) == count - 2; }));
+    CHECK(diary.count(WorkerEventKind::died) == 1);
+    CHECK(diary.count(WorkerEventKind::discarded) == 1);
     running.stop();
+    CHECK(worker.statistics().failed == count);
     for (const auto& job : put_off()) {
         CHECK(job.attempt == 2);
         CHECK(job.last_error == "declined");

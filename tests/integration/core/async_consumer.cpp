@@ -5,10 +5,12 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/child.hpp"
+#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_server.hpp"
 
 #include <orizuru/async/async_consumer.hpp>
+#include <orizuru/detail/async/awaited_message.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 
@@ -137,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "one who is told may ask for the next message") {
             messages.size() < 3 ? consumer.next(take) : all.set_value();
         };
     consumer.next(take);
-    all.get_future().get();
+    REQUIRE(all.get_future().wait_for(20s) == std::future_status::ready);
     CHECK(messages == Texts{"a", "b", "c"});
     CHECK(held().empty());
 }
@@ -196,6 +198,52 @@ TEST_CASE_FIXTURE(Fixture, "the end tells all who wait for a message that does n
     CHECK(nobody_left());
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "one who is told of the end may ask again, for a message or a flush, and "
+                  "is told again") {
+    std::optional<AsyncConsumer<Raw>> consumer(std::in_place, uri, "q", options());
+    std::atomic<int> ended = 0;
+    std::atomic<int> flushed = 0;
+    std::function<void(std::optional<Guard>, std::exception_ptr)> ask =
+        [&](const std::optional<Guard>&, const std::exception_ptr&) {
+            if (++ended < 5) {
+                consumer->next(ask);
+                consumer->flush([&](std::size_t, const std::exception_ptr&) { ++flushed; });
+            }
+        };
+    consumer->next(ask);
+    REQUIRE(somebody_waits());
+    SUBCASE("a stop before") { consumer->stop(); }
+    SUBCASE("the end alone") {}
+    consumer.reset();
+    CHECK(ended == 5);
+    CHECK(flushed == 4);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a message that came for nobody and was lost meanwhile is not handed out") {
+    AsyncConsumer<Raw> consumer(uri, "q", options());
+    struct Gone final : orizuru::detail::MessageWaiter {
+        explicit Gone(std::atomic<bool>& flag) : asked(flag) {}
+        [[nodiscard]] bool listens() const noexcept override { return true; } // when it is asked
+        void take(orizuru::detail::MessageSlot&) noexcept override { asked = true; }
+        void end(std::exception_ptr) noexcept override {}
+        std::atomic<bool>& asked;
+    };
+    std::atomic<bool> came = false;
+    orizuru::detail::AsyncConsumerAccess::core(consumer).next(std::make_unique<Gone>(came));
+    push({"a"});
+    REQUIRE(eventually([&] { return came.load(); }));
+    orizuru::test::collect_dead(redis, uri, "q");
+    CHECK(eventually([&] { return diary.count(EventKind::lease_lost) == 1; }));
+    consumer.next(told.pen());
+    CHECK(eventually([&] { return told.messages() == Texts{"a"}; }));
+    for (Guard& guard : told.take()) {
+        CHECK(guard.held());
+        CHECK(guard.ack());
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a flush is told once the acks stand, and the waits go on") {
     push({"a", "b"});
     ConsumerOptions deferred = options(2);
@@ -213,7 +261,9 @@ TEST_CASE_FIXTURE(Fixture, "a flush is told once the acks stand, and the waits g
     consumer.flush([&](std::size_t count, const std::exception_ptr& error) {
         late.set_value(error == nullptr ? count : 99);
     });
-    CHECK(late.get_future().get() == 0);
+    std::future<std::size_t> flushed = late.get_future();
+    REQUIRE(flushed.wait_for(20s) == std::future_status::ready);
+    CHECK(flushed.get() == 0);
     CHECK(held().empty());
     push({"c"});
     CHECK(eventually([&] { return told.messages() == Texts{"a", "b", "c"}; }));

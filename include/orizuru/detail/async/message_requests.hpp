@@ -13,6 +13,7 @@
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
@@ -62,7 +63,12 @@ class MessageRequests {
 
     void next(std::unique_ptr<MessageWaiter> waiter) {
         refuse_fork();
-        const std::lock_guard lock(m_mutex);
+        std::unique_lock lock(m_mutex);
+        if (m_closed) {
+            lock.unlock();
+            waiter->end(nullptr);
+            return;
+        }
         if (m_requests.size() >= m_bound) {
             // Those that were cancelled would pile up where there are no messages.
             m_requests.erase_if([](const auto& request) { return !request->listens(); });
@@ -75,12 +81,21 @@ class MessageRequests {
     }
     void flush(std::unique_ptr<FlushWaiter> waiter) {
         refuse_fork();
-        const std::lock_guard lock(m_mutex);
+        std::unique_lock lock(m_mutex);
+        if (m_closed) {
+            lock.unlock();
+            waiter->end(0, std::make_exception_ptr(ConnectionError(joined(
+                               {"the AsyncConsumer of '", keys().source(), "' has ended"}))));
+            return;
+        }
         m_flushes.push_back(std::move(waiter));
         m_interrupt.request_stop();
         m_came.notify_one();
     }
     void stop() noexcept {
+        if (forked()) {
+            return;
+        }
         {
             const std::lock_guard lock(m_mutex); // the thread is about to wait, or waits
             m_consumer->stop();
@@ -103,7 +118,8 @@ class MessageRequests {
     /// Fills the slot. Returns false when it was stopped or interrupted.
     bool fetch();
     void flush(Flushes flushes) noexcept;
-    void end_all(Requests& requests) noexcept;
+    static void end_all(Requests& requests) noexcept;
+    void close() noexcept;
     /// The consumer requeues it in its place.
     void put_back() noexcept {
         if (GuardCore* const guard = m_slot->guard()) {
@@ -122,12 +138,13 @@ class MessageRequests {
     Flushes m_flushes;
     std::stop_source m_interrupt; ///< ends the thread's fetch
     bool m_ending = false;
+    bool m_closed = false; ///< the thread serves nobody any more
 
     // The thread's.
 
     const std::unique_ptr<MessageSlot> m_slot; ///< may have what came for one who is gone
     Requests m_waiting;                        ///< they came before the others
-    bool m_stopped = false;                    ///< what was in hand is requeued
+    bool m_stopped = false;                    ///< the thread has seen the stop
     OwnThread m_thread;
 };
 
@@ -150,8 +167,21 @@ inline void MessageRequests::run() {
         flush(std::move(flushes));
         serve_waiting();
     }
-    const std::lock_guard lock(m_mutex);
-    end_all(m_requests);
+    close();
+}
+
+/// Those who are told may ask again, so without the lock; they are told themselves.
+inline void MessageRequests::close() noexcept {
+    Requests requests;
+    Flushes flushes;
+    {
+        const std::lock_guard lock(m_mutex);
+        requests = std::move(m_requests);
+        flushes = std::move(m_flushes);
+        m_closed = true;
+    }
+    flush(std::move(flushes));
+    end_all(requests);
 }
 
 inline void MessageRequests::serve_waiting() noexcept {
@@ -159,6 +189,9 @@ inline void MessageRequests::serve_waiting() noexcept {
         const std::unique_ptr<MessageWaiter>& first = m_waiting.front();
         if (first->listens()) {
             try {
+                if (m_slot->guard() != nullptr && !m_slot->guard()->held()) {
+                    put_back(); // the consumer knows whether it is lost
+                }
                 if (m_slot->guard() == nullptr && !fetch()) {
                     break;
                 }
@@ -175,8 +208,8 @@ inline void MessageRequests::serve_waiting() noexcept {
     if (!std::exchange(m_stopped, true)) {
         put_back();
         try {
-            fetch();    // requeues what the consumer has in hand
-        } catch (...) { // NOLINT(bugprone-empty-catch)
+            fetch();                      // requeues what was fetched
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
             // The consumer's destructor tries again.
         }
     }

@@ -65,6 +65,7 @@ class GuardCore {
     };
     /// Lets go of an unsettled message; the guard is settled then.
     [[nodiscard]] GivenUp give_up() noexcept {
+        m_burial = nullptr;
         return {std::exchange(m_session, nullptr), m_delivery};
     }
     /// Puts such messages back: at the end of their consumer one step requeues all of them, in the
@@ -93,7 +94,7 @@ class GuardCore {
     /// Does the same in two steps, between which the settlements of other guards may begin. The
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.
     void begin(Settlement settlement);
-    bool finish();
+    bool finish(std::string_view what);
     /// Begins a settlement whose end `waiter` is told of. The guard counts as settled unless Redis
     /// refuses; it may go before that. If it throws, nothing has happened.
     ORIZURU_INLINE void begin(Settlement settlement, std::unique_ptr<SettlementWaiter> waiter);

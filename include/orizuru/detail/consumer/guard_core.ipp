@@ -96,6 +96,7 @@ ORIZURU_INLINE bool GuardCore::ack() {
     static_cast<void>(own_session());
     if (m_delivery->deferred_ack.give()) {
         m_session = nullptr; // it may be gone by now
+        m_burial = nullptr;
         return true;
     }
     return settle(acking());
@@ -107,6 +108,7 @@ ORIZURU_INLINE bool GuardCore::ack_later() {
         return ack();
     }
     m_session = nullptr; // it may be gone behind this
+    m_burial = nullptr;
     return session.ack_later(m_delivery);
 }
 
@@ -123,13 +125,14 @@ ORIZURU_INLINE void GuardCore::begin(Settlement settlement) {
     m_burial = std::move(settlement.burial);
 }
 
-ORIZURU_INLINE bool GuardCore::finish() {
-    return end(std::move(m_burial), [this] { return m_session->finish(m_delivery, "settling"); });
+ORIZURU_INLINE bool GuardCore::finish(std::string_view what) {
+    return end(std::move(m_burial), [&] { return m_session->finish(m_delivery, what); });
 }
 
 /// Waits for the end of a settlement.
 template <class End>
 bool GuardCore::end(std::unique_ptr<const std::string> burial, End end) {
+    m_burial = nullptr;
     try {
         const bool done = end();
         m_session = nullptr;

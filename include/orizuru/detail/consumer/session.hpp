@@ -303,6 +303,10 @@ inline void Session::finish() noexcept {
             m_lane.held().take_acks();
             m_lane.mirror().forsake();
             end(lock);
+            if (m_lane.mirror().running()) { // Redis may have refused what was still wanted
+                m_lane.mirror().forsake();
+                end(lock);
+            }
         });
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.

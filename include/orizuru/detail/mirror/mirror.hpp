@@ -72,7 +72,7 @@ class Mirror {
                          std::function<Identity()> make_identity)
         : m_keys(std::move(keys)), m_lease(lease), m_make_identity(std::move(make_identity)) {
         become(m_make_identity());
-        m_requests.reserve(depth);
+        m_requests.reserve(depth + most_moves); // they must not fail once they are composed
     }
 
     [[nodiscard]] State state() const noexcept { return m_state; }

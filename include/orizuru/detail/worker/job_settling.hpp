@@ -133,7 +133,7 @@ class JobSettling {
         return m_way == Way::with_others && m_ended;
     }
     std::optional<bool> ack(GuardCore& guard);
-    std::optional<bool> send(GuardCore& guard, Settlement settlement) const;
+    std::optional<bool> send(GuardCore& guard, Settlement settlement);
     std::optional<bool> settle(FunctionRef<std::optional<bool>(GuardCore&)> action,
                                Conclusion conclusion);
     [[nodiscard]] std::chrono::milliseconds next_pause();
@@ -152,6 +152,7 @@ class JobSettling {
     bool m_asks = false; ///< the policy may decide: a handler had the job
     Retried m_planned;   ///< the fate of a failed job, once it is settled
     void (JobSettling::*m_step)() = nullptr;
+    std::string_view m_what;      ///< names the settlement that has begun
     Conclusion m_begun = nullptr; ///< while a settlement goes on: what follows it
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;

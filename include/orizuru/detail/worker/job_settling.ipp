@@ -61,7 +61,7 @@ ORIZURU_INLINE void JobSettling::finish() noexcept {
         return;
     }
     attempt_to_settle([&] {
-        settle([](GuardCore& guard) { return std::optional(guard.finish()); }, m_begun);
+        settle([this](GuardCore& guard) { return std::optional(guard.finish(m_what)); }, m_begun);
         return true;
     });
 }
@@ -389,9 +389,9 @@ ORIZURU_INLINE void JobSettling::on_failed(bool done) {
 }
 
 /// Settles the guard; returns nothing if it only begins that.
-ORIZURU_INLINE std::optional<bool> JobSettling::send(GuardCore& guard,
-                                                     Settlement settlement) const {
+ORIZURU_INLINE std::optional<bool> JobSettling::send(GuardCore& guard, Settlement settlement) {
     if (settles_later()) {
+        m_what = settlement.what;
         guard.begin(std::move(settlement));
         return std::nullopt;
     }

@@ -128,13 +128,15 @@ class AwaitedSettlements final : public Awaits {
             message.settling.end(done ? Stage::done : Stage::ended);
             m_lane.held().let_go();
             end(settlement, done ? Outcome::done : Outcome::lost);
-        } else if (message.settling.end(Stage::refused)) {
-            settlement.m_reason = std::exchange(message.refusal, {});
-            end(settlement, Outcome::refused);
-        } else { // its guard is gone: it is asked for again
-            message.unattended = true;
-            message.listener = &settlement;
+            return;
         }
+        if (message.settling.end(Stage::refused)) {
+            settlement.m_reason = std::exchange(message.refusal, {});
+        } else { // its guard is gone: it is asked for again
+            settlement.m_reason = text_or_less(message.refusal);
+            m_lane.held().leave_unattended(settlement.m_message);
+        }
+        end(settlement, Outcome::refused);
     }
     void end(AwaitedSettlement& settlement, Outcome outcome) noexcept {
         settlement.m_outcome = outcome;
@@ -149,16 +151,20 @@ class AwaitedSettlements final : public Awaits {
 inline void AwaitedSettlement::on_outcome() noexcept { m_among.on_outcome(*this); }
 
 inline void AwaitedSettlement::tell() noexcept {
-    const bool done = m_outcome == Outcome::done;
-    const bool heard = m_waiter->end(done, error());
-    if (!heard && (done || m_outcome == Outcome::lost)) {
+    const bool heard = m_waiter->end(m_outcome == Outcome::done, error());
+    if (!heard && m_outcome != Outcome::in_doubt) {
         Lane& lane = m_among.m_lane;
         const std::string id = [&] {
             const std::lock_guard lock(lane.mutex());
             return text_or_less(lane.mirror().identity().id);
         }();
-        lane.events().tell({EventKind::late_settlement, lane.keys().source(), id,
-                            done ? settlement_done : settlement_lost, m_message->payload});
+        const bool refused = m_outcome == Outcome::refused;
+        lane.events().tell({refused ? EventKind::settlement_refused : EventKind::late_settlement,
+                            lane.keys().source(), id,
+                            refused                      ? std::string_view(m_reason)
+                            : m_outcome == Outcome::done ? settlement_done
+                                                         : settlement_lost,
+                            m_message->payload});
     }
 }
 
