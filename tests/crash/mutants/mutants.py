@@ -1042,7 +1042,7 @@ MUTANTS = [
          "    if (m_end != never) {\n        return false;\n    }\n",
          "async_producer"),
     code("a stop of an AsyncConsumer requeues nothing", "detail/async/message_requests.hpp",
-         "            fetch(); // requeues what was fetched\n", "",
+         "            // Requeues what was fetched.\n            fetch();\n", "",
          "async_consumer --test-case='a stop and the end*'"),
     code("the end of an AsyncConsumer leaves those who wait", "detail/async/message_requests.hpp",
          "    end_all(m_waiting);\n", "    m_waiting.clear();\n",

@@ -9,6 +9,9 @@
 #include "support/counted_memory.hpp"
 
 #include <orizuru/buffered_producer.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -18,6 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,4 +154,35 @@ TEST_CASE_FIXTURE(Allocations, "messages that are acked out of order allocate no
         CHECK(allocations_of_second(short_name, take_all) <= growth);
     }
     CHECK(nobody_left());
+}
+
+TEST_CASE("once it is composed, a request of a consumer's chain cannot fail for lack of memory") {
+    using orizuru::Reply;
+    using orizuru::detail::Mirror;
+    const auto text = [](std::string bytes) { return Reply{Reply::Type::string, 0, bytes, {}}; };
+    const auto make = [] { return orizuru::detail::make_identity("w"); };
+    Mirror mirror(orizuru::Keys("q"), 30s, make);
+    std::string out;
+    out.reserve(1 << 20);
+    mirror.send_start(out);
+    mirror.on_start({Reply::Type::integer, 1, {}, {}});
+    mirror.send_settle(out, 20);
+    Reply fetched{Reply::Type::array, 0, {}, {}};
+    for (int i = 0; i < 20; ++i) {
+        fetched.elements.push_back(text(std::to_string(i)));
+    }
+    mirror.on_reply(std::move(fetched));
+    while (const auto message = mirror.hand_out()) {
+        mirror.want(message, std::make_unique<orizuru::detail::Move>(
+                                 orizuru::detail::push_body(), std::vector<std::string>{"other"},
+                                 std::vector<std::string>()));
+    }
+    mirror.send_move(out); // with the script's body
+    std::size_t moves = 0;
+    const std::size_t allocations = allocations_of([&] {
+        for (; mirror.can_move(); ++moves) {
+            mirror.send_move(out);
+        }
+    });
+    CHECK(allocations <= moves); // the script's name, before
 }

@@ -208,7 +208,8 @@ inline void MessageRequests::serve_waiting() noexcept {
     if (!std::exchange(m_stopped, true)) {
         put_back();
         try {
-            fetch();                      // requeues what was fetched
+            // Requeues what was fetched.
+            fetch();
         } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
             // The consumer's destructor tries again.
         }
