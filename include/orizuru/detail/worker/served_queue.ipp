@@ -31,17 +31,17 @@ ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fracti
 ORIZURU_INLINE void ServedQueue::progress(std::string_view job_id, double fraction,
                                           std::string_view note, std::function<void(bool)> told) {
     check_progress(fraction, note);
-    m_shared->progress->write(std::make_unique<ProgressWriter::Progress>(
-        m_keys, std::string(job_id), fraction, std::string(note),
-        [queue = shared_from_this(), id = std::string(job_id),
-         told = std::move(told)](const std::exception* error) {
-            if (error != nullptr) {
-                queue->tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
-                                        .job_id = id,
-                                        .detail = error->what()});
-            }
-            told(error == nullptr);
-        }));
+    auto told_of = [queue = shared_from_this(), id = std::string(job_id),
+                    told = std::move(told)](const std::exception* error) {
+        if (error != nullptr) {
+            queue->tell(WorkerEvent{
+                .kind = WorkerEventKind::progress_failed, .job_id = id, .detail = error->what()});
+        }
+        told(error == nullptr);
+    };
+    ProgressWriter::Progress progress{m_keys, std::string(job_id), fraction, std::string(note),
+                                      std::move(told_of)};
+    m_shared->progress->write(std::make_unique<ProgressWriter::Progress>(std::move(progress)));
 }
 
 ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::milliseconds ttl) {
