@@ -1528,7 +1528,7 @@ MUTANTS = [
          "return m_options.concurrency || m_in_flight;", "return m_options.concurrency.has_value();",
          "worker_async"),
     code("the acks of jobs in flight go one by one", "detail/worker/job_settling.ipp",
-         "        return guard.ack_later();\n    }\n    return send", "    }\n    return send",
+         "return guard.ack_later();", "return guard.ack();",
          "worker_async"),
     code("an ack of a job in flight that Redis refuses is not repeated",
          "detail/worker/async/ended_jobs.hpp",

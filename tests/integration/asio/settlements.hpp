@@ -336,7 +336,7 @@ TEST_CASE("a wait for a settlement that is cancelled ends at once; the settlemen
 
 TEST_CASE(
     "a consumer that goes ends each settlement that is awaited, on its executor; they go on") {
-    Outage outage;
+    Outage outage(10min);
     outage.server.pause();
     std::atomic<int> in_doubt = 0;
     net::co_spawn(
@@ -412,7 +412,12 @@ TEST_CASE_FIXTURE(Fixture, "a guard whose burial was refused is not buried, howe
         CHECK(co_await end_of(async_bury(guards[0], "spoilt")) == End::refused);
     });
     CHECK(guards[0].buried() == nullptr);
-    CHECK(guards[0].ack());
+    SUBCASE("elsewhere") { CHECK(guards[0].ack()); }
+    SUBCASE("by the loss of its lease") {
+        redis.del(dead);
+        orizuru::test::collect_dead(redis, uri, "q");
+        CHECK_FALSE(guards[0].reject());
+    }
     CHECK(guards[0].buried() == nullptr);
 }
 
