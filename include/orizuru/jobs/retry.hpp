@@ -8,8 +8,8 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
