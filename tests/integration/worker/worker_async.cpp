@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture,
     const Running running(worker);
     CHECK(has_handled({"of 1", "of 22", "of 33", "of 4", "of 5"}));
     CHECK(eventually([&] { return worker.statistics().succeeded == 5; }));
-    CHECK(nothing_left());
+    CHECK(eventually([&] { return nothing_left(); }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "as many jobs are in flight as the queue's concurrency says, and the "
@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(Fixture, "as many jobs are in flight as the queue's concurrenc
         kept.take("x")();
         CHECK(eventually([&] { return worker.statistics().succeeded == ended + 1; }));
     }
-    CHECK(nothing_left());
+    CHECK(eventually([&] { return nothing_left(); }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job fails with what its JobDone is given, and is put off") {
@@ -588,7 +588,7 @@ TEST_CASE_FIXTURE(Fixture, "jobs that end in flight keep their locks, guarantees
             kept.take("x")(std::make_exception_ptr(std::runtime_error("busy")));
             CHECK(eventually([&] { return worker.statistics().discarded == 1; }));
         }
-        CHECK(nothing_left());
+        CHECK(eventually([&] { return nothing_left(); }));
     }
     SUBCASE("beside a kind whose handler blocks") {
         const Gate gate;

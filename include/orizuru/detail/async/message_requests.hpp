@@ -117,7 +117,7 @@ class MessageRequests {
     void serve_waiting() noexcept;
     /// Fills the slot. Returns false when it was stopped or interrupted.
     bool fetch();
-    void flush(Flushes flushes) noexcept;
+    void flush(const Flushes& flushes) noexcept;
     static void end_all(Requests& requests) noexcept;
     void close() noexcept;
     /// The consumer requeues it in its place.
@@ -164,7 +164,7 @@ inline void MessageRequests::run() {
             }
             ending = m_ending;
         }
-        flush(std::move(flushes));
+        flush(flushes);
         serve_waiting();
     }
     close();
@@ -180,7 +180,7 @@ inline void MessageRequests::close() noexcept {
         flushes = std::move(m_flushes);
         m_closed = true;
     }
-    flush(std::move(flushes));
+    flush(flushes);
     end_all(requests);
 }
 
@@ -235,7 +235,7 @@ inline bool MessageRequests::fetch() {
     });
 }
 
-inline void MessageRequests::flush(Flushes flushes) noexcept {
+inline void MessageRequests::flush(const Flushes& flushes) noexcept {
     if (flushes.empty()) {
         return;
     }

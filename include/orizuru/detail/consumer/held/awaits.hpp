@@ -33,6 +33,8 @@ class AwaitedOutcome {
 class AwaitedOutcomes {
   public:
     AwaitedOutcomes() = default;
+    AwaitedOutcomes(const AwaitedOutcomes&) = delete;
+    AwaitedOutcomes& operator=(const AwaitedOutcomes&) = delete;
     AwaitedOutcomes(AwaitedOutcomes&&) noexcept = default;
     AwaitedOutcomes& operator=(AwaitedOutcomes&&) = delete;
     ~AwaitedOutcomes() {
