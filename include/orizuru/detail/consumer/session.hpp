@@ -38,6 +38,8 @@
 
 namespace orizuru::detail {
 
+class SettlementWaiter;
+
 class Session {
   public:
     /// Registers until the deadline, on the heartbeat's link. When the last copy of the pointer
