@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Coroutines of Asio as handlers of a Worker, and what they await, on the program's own loop. What
-// it gives to users is in <orizuru/asio/coroutines.inl>. Needs Asio 1.19 or newer; for Boost.Asio
-// include <orizuru/boost_asio.hpp>.
+// Coroutines of Asio as handlers of a Worker, and what they await, on the program's own loop: see
+// <orizuru/asio/coroutines.inl>. Needs Asio 1.19 or newer; for Boost.Asio include
+// <orizuru/boost_asio.hpp>.
 
 #include <asio/version.hpp>
 

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Coroutines of Boost.Asio as handlers of a Worker, and what they await, on the program's own loop.
-// What it gives to users is in <orizuru/asio/coroutines.inl>. Needs Boost 1.77 or newer; for Asio
-// without Boost include <orizuru/asio.hpp>.
+// Coroutines of Boost.Asio as handlers of a Worker, and what they await, on the program's own loop:
+// see <orizuru/asio/coroutines.inl>. Needs Boost 1.77 or newer; for Asio without Boost include
+// <orizuru/asio.hpp>.
 
 #include <boost/asio/version.hpp>
 

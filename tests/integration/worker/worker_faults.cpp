@@ -268,6 +268,7 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
     CHECK(contains(refusal_of({.retry = {.backoff = nullptr}}), "a backoff"));
     CHECK(contains(refusal_of({.retry = {.retry_queue = "{"}}), "'{'"));
     CHECK(contains(refusal_of({.max_recoveries = -1}), "max_recoveries"));
+    CHECK(contains(refusal_of({.max_bytes_in_flight = 0}), "'mine': max_bytes_in_flight"));
     CHECK(contains(refusal_of({.dead = {.most = -1}}), "dead list"));
     CHECK(contains(refusal_of({.dead = {.oldest = -1ms}}), "dead list"));
     CHECK(contains(refusal_of({}, ""), "queue name is empty"));

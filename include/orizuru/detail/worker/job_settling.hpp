@@ -121,7 +121,7 @@ class JobSettling {
     void expire();
     void release();
     void give_back();
-    // What follows a step once the job is settled or lost.
+    // Called behind a step, once the job is settled or lost.
     using Conclusion = void (JobSettling::*)(bool done);
     void on_acked(bool done);
     void on_expired(bool done);
