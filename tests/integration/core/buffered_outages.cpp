@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(DurableServer, "a server killed again and again while a produc
 TEST_CASE_FIXTURE(OwnServer, "an LPUSH whose reply was lost is sent again: its messages are there "
                              "twice") {
     Proxy proxy(server.socket_path());
-    BufferedProducer<Raw> producer{proxy.uri(), "q", {.size = 10, .time = 1ms}};
+    BufferedProducer<Raw> producer{proxy.uri(), "q", patient(3)}; // all in one LPUSH
     // The greeting's answer has passed.
     proxy.cut_after(Proxy::Direction::to_client, 7, Proxy::Cut::fin, 0);
     push_texts(producer, 0, 3);
@@ -308,7 +308,7 @@ TEST_CASE("an answer that no LPUSH can have ends the connection; the messages ar
             return ":" + std::to_string(argv.size() - 2) + "\r\n";
         }
     });
-    BufferedProducer<Raw> producer{server.uri(), "q", {.size = 10, .time = 1ms}};
+    BufferedProducer<Raw> producer{server.uri(), "q", patient(3)}; // all in one LPUSH
     push_texts(producer, 0, 3);
     CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     CHECK(pushes == 3);
