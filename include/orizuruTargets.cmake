@@ -3,7 +3,8 @@
 
 # Defines orizuru::orizuru; where there is OpenSSL, orizuru::tls; where there are libpqxx and libpq,
 # orizuru::postgres; where there is nlohmann/json, with CLI11 orizuru::cli and with Boost
-# orizuru::web: for the installed package, and for projects that have the sources in their tree.
+# orizuru::web; where there is Asio, and the compiler has its coroutines, orizuru::asio: for the
+# installed package, and for projects that have the sources in their tree.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.16...3.25)
@@ -81,6 +82,24 @@ function(_orizuru_zones)
   endif()
 endfunction()
 
+# _orizuru_asio(RESULT): sets RESULT to true if the compiler finds Asio and has its coroutines.
+function(_orizuru_asio result)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_CXX_STANDARD 20)
+  set(CMAKE_REQUIRED_QUIET TRUE)
+  find_path(ORIZURU_FOLDER_OF_asio_hpp asio.hpp)
+  mark_as_advanced(ORIZURU_FOLDER_OF_asio_hpp)
+  if(ORIZURU_FOLDER_OF_asio_hpp)
+    set(CMAKE_REQUIRED_INCLUDES "${ORIZURU_FOLDER_OF_asio_hpp}")
+  endif()
+  check_cxx_source_compiles("
+    #include <asio/awaitable.hpp>
+    #include <asio/bind_cancellation_slot.hpp>
+    asio::awaitable<void> f();
+    int main() {}" ORIZURU_COMPILES_ASIO)
+  set(${result} "${ORIZURU_COMPILES_ASIO}" PARENT_SCOPE)
+endfunction()
+
 # orizuru_define_targets(FOLDER [GLOBAL]): FOLDER is the one with orizuru/. Without hiredis it
 # defines nothing.
 function(orizuru_define_targets folder)
@@ -145,6 +164,20 @@ function(orizuru_define_targets folder)
     add_library(orizuru::web INTERFACE IMPORTED ${scope})
     set_target_properties(orizuru::web PROPERTIES
       INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_JSON};${ORIZURU_BOOST}")
+  endif()
+
+  # Whose target a project has is known only as it is built: its headers check themselves.
+  _orizuru_find(ORIZURU_ASIO MODULE asio>=1.19 TARGETS asio::asio)
+  if(NOT ORIZURU_ASIO)
+    _orizuru_asio(ORIZURU_HAS_ASIO)
+  endif()
+  if(ORIZURU_ASIO OR ORIZURU_HAS_ASIO)
+    add_library(orizuru::asio INTERFACE IMPORTED ${scope})
+    set_target_properties(orizuru::asio PROPERTIES
+      INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_ASIO}")
+    if(NOT ORIZURU_ASIO)
+      _orizuru_header(orizuru::asio asio.hpp)
+    endif()
   endif()
 endfunction()
 

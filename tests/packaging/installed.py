@@ -3,28 +3,10 @@
 
 """`meson install` into a prefix, consumed through pkg-config and through CMake."""
 
-from support import CLI, CONSUMER, MESON, POSTGRES, SOURCE_ROOT, TLS, WEB, ZONES, build_with_cmake
-from support import check_consumer, cmake_project, commit, compile_consumer, configure_cmake, flags
-from support import optional_programs, run, scratch
+from support import CLI, CONSUMER, MESON, POSTGRES, TLS, WEB, ZONES, build_with_cmake
+from support import check_consumer, compile_consumer, find_with_cmake, flags, install
+from support import optional_programs, run, scratch, search_path
 import json
-import os
-
-
-def headers(folder):
-    return {path.relative_to(folder) for path in folder.rglob("*.[hi][pn][pl]")}
-
-
-def install(folder, prefix):
-    """As README has it, in a tree that was just cloned; returns the build folder."""
-    commit(folder / "repository")
-    run("git", "clone", "--quiet", folder / "repository", folder / "clone")
-    build = folder / "clone" / "build"
-    run(MESON, "setup", "--wrap-mode=nodownload", f"--prefix={prefix}", build, folder / "clone")
-    run(MESON, "install", "-C", build)
-    forgotten = headers(SOURCE_ROOT / "include") ^ headers(prefix / "include")
-    if forgotten:
-        raise SystemExit(f"not installed as they are: {sorted(map(str, forgotten))}")
-    return build
 
 
 def check_nothing_is_built(build, prefix):
@@ -47,8 +29,7 @@ def check_tests_build_their_programs(build):
 
 
 def check_pkg_config(folder, prefix):
-    path = f"{prefix / 'share' / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
-    env = {**os.environ, "PKG_CONFIG_PATH": path}
+    env = search_path(prefix)
     for program in optional_programs():
         if f"-I{prefix / 'include'}" not in flags(f"orizuru-{program.stem}", env=env):
             raise SystemExit(f"pkg-config does not know orizuru-{program.stem}")
@@ -59,37 +40,30 @@ def check_pkg_config(folder, prefix):
     check_consumer(folder / "consumer")
 
 
-def configure(folder, prefix, *options, sources=(CONSUMER,), fails=False, before="", wanted=""):
-    """A CMake project that asks for the package; CMake lines may come before that."""
-    asked = f"find_package(orizuru {wanted} CONFIG REQUIRED)\n"
-    cmake_project(folder, before + asked + asked, sources)
-    return configure_cmake(folder, f"-DCMAKE_PREFIX_PATH={prefix}", *options, fails=fails)
-
-
 def check_cmake(folder, prefix):
-    configure(folder / "pkg-config", prefix, sources=(CONSUMER, ZONES))
+    find_with_cmake(folder / "pkg-config", prefix, sources=(CONSUMER, ZONES))
     build = build_with_cmake(folder / "pkg-config")
     check_consumer(build / "consumer")
     run(build / "zones")
 
-    configure(folder / "version", prefix, wanted="0.1")
-    configure(folder / "range", prefix, wanted="0.1...<0.3")
-    configure(folder / "other-version", prefix, wanted="0.2", fails=True)
+    find_with_cmake(folder / "version", prefix, wanted="0.1")
+    find_with_cmake(folder / "range", prefix, wanted="0.1...<0.3")
+    find_with_cmake(folder / "other-version", prefix, wanted="0.2", fails=True)
 
     without_pkg_config = "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON"
     target = "add_library(hiredis::hiredis INTERFACE IMPORTED)\n"
 
     # A project that has hiredis as a target of its own.
-    configure(folder / "target", prefix, without_pkg_config, before=target)
+    find_with_cmake(folder / "target", prefix, without_pkg_config, before=target)
 
     # hiredis with a CMake package that has a target, as upstream's has since 1.0.
     package = folder / "hiredis"
     package.mkdir()
     (package / "hiredis-config.cmake").write_text(target)
-    configure(folder / "package", prefix, without_pkg_config, f"-Dhiredis_DIR={package}")
+    find_with_cmake(folder / "package", prefix, without_pkg_config, f"-Dhiredis_DIR={package}")
 
     # No hiredis at all: said in words, and not by a linker.
-    told = configure(
+    told = find_with_cmake(
         folder / "none",
         prefix,
         without_pkg_config,
@@ -103,7 +77,7 @@ def check_cmake(folder, prefix):
 def check_cmake_component(folder, prefix, program, library):
     # Nor a library of a part, where it is asked for.
     part = program.stem
-    told = configure(
+    told = find_with_cmake(
         folder / "none",
         prefix,
         "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON",
@@ -116,7 +90,7 @@ def check_cmake_component(folder, prefix, program, library):
         raise SystemExit(f"a missing {library} is not named")
 
     if program in optional_programs():
-        configure(folder / "found", prefix, sources=(program,), wanted=f"COMPONENTS {part}")
+        find_with_cmake(folder / "found", prefix, sources=(program,), wanted=f"COMPONENTS {part}")
         run(build_with_cmake(folder / "found") / part)
 
 

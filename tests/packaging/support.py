@@ -25,6 +25,7 @@ POSTGRES = HERE / "postgres.cpp"
 TLS = HERE / "tls.cpp"
 CLI = HERE / "cli.cpp"
 WEB = HERE / "web.cpp"
+ASIO = HERE / "asio.cpp"
 
 
 README_ADDRESS = "https://example.org/orizuru.git"
@@ -99,6 +100,29 @@ def commit(folder):
     return folder.as_uri()
 
 
+def headers(folder):
+    return {path.relative_to(folder) for path in folder.rglob("*.[hi][pn][pl]")}
+
+
+def install(folder, prefix):
+    """As README has it, in a tree that was just cloned; returns the build folder."""
+    commit(folder / "repository")
+    run("git", "clone", "--quiet", folder / "repository", folder / "clone")
+    build = folder / "clone" / "build"
+    run(MESON, "setup", "--wrap-mode=nodownload", f"--prefix={prefix}", build, folder / "clone")
+    run(MESON, "install", "-C", build)
+    forgotten = headers(SOURCE_ROOT / "include") ^ headers(prefix / "include")
+    if forgotten:
+        raise SystemExit(f"not installed as they are: {sorted(map(str, forgotten))}")
+    return build
+
+
+def search_path(prefix):
+    """An environment in which pkg-config finds what is installed there."""
+    path = f"{prefix / 'share' / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
+    return {**os.environ, "PKG_CONFIG_PATH": path}
+
+
 def has_modules(*modules):
     return subprocess.run(["pkg-config", "--exists", *modules], check=False).returncode == 0
 
@@ -121,7 +145,7 @@ def has_web():
 
 
 def optional_programs():
-    """Those whose libraries are here."""
+    """Those whose libraries are here. Asio's has a test of its own: not all compilers can build it."""
     return [POSTGRES] * has_postgres() + [TLS] * has_tls() + [CLI] * has_cli() + [WEB] * has_web()
 
 
@@ -147,7 +171,7 @@ def cmake_project(folder, lines, sources, suffix=""):
     With the suffix "compiled", the library is compiled once.
     """
     once = "_" + suffix if suffix else ""
-    parts = {program: f"orizuru::{program.stem}{once}" for program in [POSTGRES, TLS, CLI, WEB]}
+    parts = {program: f"orizuru::{program.stem}{once}" for program in [POSTGRES, TLS, CLI, WEB, ASIO]}
     folder.mkdir(parents=True, exist_ok=True)
     programs = ""
     for source in sources:
@@ -170,6 +194,15 @@ def configure_cmake(folder, *options, fails=False):
         *options,
         fails=fails,
     )
+
+
+def find_with_cmake(
+    folder, prefix, *options, sources=(CONSUMER,), fails=False, before="", wanted=""
+):
+    """A CMake project that asks for the package; CMake lines may come before that."""
+    asked = f"find_package(orizuru {wanted} CONFIG REQUIRED)\n"
+    cmake_project(folder, before + asked + asked, sources)
+    return configure_cmake(folder, f"-DCMAKE_PREFIX_PATH={prefix}", *options, fails=fails)
 
 
 def build_with_cmake(folder):
