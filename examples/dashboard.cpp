@@ -70,7 +70,7 @@ void work(const std::string& uri, const std::stop_token& stop) {
                                  .concurrency = 8,
                                  .order = orizuru::QueueOrder::random,
                                  .stop_timeout = 1s, // handlers heed the stop at once
-                                 .signals = orizuru::SignalHandling::none,
+                                 .signal_handling = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     std::mutex mutex;
     std::mt19937 random(1);

@@ -7,7 +7,7 @@
 # installed package, and for projects that have the sources in their tree.
 
 cmake_policy(PUSH)
-cmake_policy(VERSION 3.16...3.25)
+cmake_policy(VERSION 3.16...3.31)
 
 # _orizuru_find(RESULT [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a library,
 # or to nothing: to the first of T that the project has already, else to that of pkg-config's module

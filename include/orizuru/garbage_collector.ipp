@@ -27,7 +27,7 @@ struct GarbageCollector::Parts {
 ORIZURU_INLINE GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
                                                   GarbageCollectorOptions options) {
     Keys keys(std::move(queue));
-    detail::check(options);
+    detail::validate(options);
     m_parts = std::make_unique<Parts>(std::move(keys), std::move(endpoint), std::move(options));
 }
 ORIZURU_INLINE GarbageCollector::GarbageCollector(GarbageCollector&&) noexcept = default;

@@ -6,6 +6,10 @@
 // pushes, tools for dead lists and scheduled messages, progress, batches and pauses. You can also
 // include each header on its own.
 
+#if __cplusplus < 202002L
+#error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
+#else
+
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
@@ -25,3 +29,5 @@
 #include <orizuru/jobs/time_zone.hpp>
 #include <orizuru/jobs/unique.hpp>
 #include <orizuru/jobs/unique_options.hpp>
+
+#endif

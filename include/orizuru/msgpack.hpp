@@ -183,7 +183,7 @@ void check_written(std::string_view payload) {
         constexpr bool may_nest = MsgpackAdapted<T>::levels > most_msgpack_levels;
         if (may_nest ? may_exceed_msgpack_bounds(payload)
                      : payload.size() > most_msgpack_values(0)) {
-            MsgpackReader::check(payload);
+            MsgpackReader::check_bytes(payload);
         }
     }
 }

@@ -8,7 +8,7 @@
 
 #if __cplusplus < 202002L
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
-#endif
+#else
 
 #include <orizuru/background_collector.hpp>
 #include <orizuru/codec.hpp>
@@ -26,4 +26,6 @@
 
 #if __has_include(<msgpack.hpp>)
 #include <orizuru/msgpack.hpp>
+#endif
+
 #endif

@@ -4,6 +4,10 @@
 
 // All classes that keep their state in PostgreSQL. They need libpqxx 6.4 or later, and libpq.
 
+#if __cplusplus < 202002L
+#error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
+#else
+
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
@@ -23,3 +27,5 @@
 #include <orizuru/postgres/outbox_relay_options.hpp>
 #include <orizuru/postgres/schema.hpp>
 #include <orizuru/postgres/table_use.hpp>
+
+#endif

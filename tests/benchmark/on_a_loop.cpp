@@ -132,7 +132,8 @@ class Jobs {
     double run(const std::function<void(Worker&, asio::io_context&)>& add) {
         asio::io_context io(1);
         const auto work = asio::make_work_guard(io);
-        Worker worker(m_uri, {.signals = SignalHandling::none, .on_event = [](const auto&) {}});
+        Worker worker(m_uri,
+                      {.signal_handling = SignalHandling::none, .on_event = [](const auto&) {}});
         add(worker, io);
         std::thread loop([&] { io.run(); });
         const auto begun = Clock::now();
@@ -297,7 +298,8 @@ Figures failing_jobs(const std::string& socket, const std::string& uri, int coun
     const benchmark::SlowLink link(socket, 1ms);
     asio::io_context io(1);
     const auto work = asio::make_work_guard(io);
-    Worker worker(link.uri(), {.signals = SignalHandling::none, .on_event = [](const auto&) {}});
+    Worker worker(link.uri(),
+                  {.signal_handling = SignalHandling::none, .on_event = [](const auto&) {}});
     std::atomic<int> begun{0};
     std::atomic<Clock::duration> failed{};
     worker.handle<int>(

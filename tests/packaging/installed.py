@@ -33,6 +33,9 @@ def check_pkg_config(folder, prefix):
     for program in optional_programs():
         if f"-I{prefix / 'include'}" not in flags(f"orizuru-{program.stem}", env=env):
             raise SystemExit(f"pkg-config does not know orizuru-{program.stem}")
+    named = [path for path in prefix.rglob("*.pc") if "libdir" in path.read_text()]
+    if named:
+        raise SystemExit(f"a folder of an architecture is named in {named[0]}, for all of them")
     found = flags("orizuru", env=env)
     if any("MSGPACK" in flag for flag in found):
         raise SystemExit("how msgpack is used is for the user to choose")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Lets the process see what it sees when its host was asleep: CLOCK_BOOTTIME is ahead, while
-// CLOCK_MONOTONIC has stood still. sleeping_host.cpp, to be linked with the program, replaces the C
-// library's clock_gettime; sanitizers bring one of their own.
+// Lets the process see what it sees when its host was asleep: the clock of leases is ahead, while
+// CLOCK_MONOTONIC, on Linux, has stood still. sleeping_host.cpp, to be linked with the program,
+// replaces the C library's clock_gettime; sanitizers bring one of their own.
 
 #pragma once
 

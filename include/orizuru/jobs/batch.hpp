@@ -32,7 +32,7 @@ struct BatchOptions {
 
 namespace detail {
 
-inline void check(const BatchOptions& options) {
+inline void validate(const BatchOptions& options) {
     if (options.size < 1 || options.size > 100'000) {
         throw std::invalid_argument("the size of a batch must be 1 to 100000");
     }
@@ -64,7 +64,7 @@ template <MessageDecodable T>
                                                       const BatchOptions& options = {},
                                                       const std::stop_token& token = {}) {
     using std::chrono::milliseconds;
-    detail::check(options);
+    detail::validate(options);
     const auto size = static_cast<std::size_t>(options.size);
     std::vector<MessageGuard<T>> batch;
     batch.reserve(size);

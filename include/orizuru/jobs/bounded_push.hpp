@@ -48,7 +48,7 @@ struct BoundedPush {
 namespace detail {
 
 /// Throws std::invalid_argument.
-void check(const QueueBound& bound);
+void validate(const QueueBound& bound);
 
 /// KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
 /// pushed, how many were dropped, and the length.
@@ -72,7 +72,7 @@ void check(const QueueBound& bound);
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
                                        const QueueBound& bound) {
-    detail::check(bound);
+    detail::validate(bound);
     std::string payload;
     detail::encode(message, payload, producer.options().max_payload);
     const auto run = [&](std::string_view command, std::string_view script) {

@@ -13,7 +13,7 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE void check(const QueueBound& bound) {
+ORIZURU_INLINE void validate(const QueueBound& bound) {
     if (bound.max_length < 1) {
         throw std::invalid_argument("a queue's max_length must be 1 or more");
     }

@@ -50,7 +50,7 @@ struct DeadLimits {
 namespace detail {
 
 /// Throws std::invalid_argument.
-void check(const DeadLimits& limits);
+void validate(const DeadLimits& limits);
 /// Takes an element of the reply to list_dead_script(). Throws ProtocolError for one of another
 /// shape, and closes the connection.
 [[nodiscard]] DeadEntry dead_entry_of(Connection& connection, Reply& element);

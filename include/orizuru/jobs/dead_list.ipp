@@ -17,7 +17,7 @@
 
 namespace orizuru {
 
-ORIZURU_INLINE void detail::check(const DeadLimits& limits) {
+ORIZURU_INLINE void detail::validate(const DeadLimits& limits) {
     if (limits.most < 0 || limits.oldest.count() < 0) {
         throw std::invalid_argument("the limits of a dead list must not be negative");
     }
@@ -56,7 +56,7 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     const std::int64_t last = count > end - first ? end : first + count - 1;
     Reply reply = m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script(), 1, m_dead,
                                         first, last);
-    detail::require(*m_connection, reply, Reply::Type::array, "EVAL_RO");
+    detail::require_type(*m_connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
@@ -128,7 +128,7 @@ DeadList::take(std::uint64_t limit,
     for (std::uint64_t unseen = size(); unseen > 0 && total.redriven < limit;) {
         const auto most = std::min<std::uint64_t>({unseen, limit - total.redriven, batch});
         const Reply reply = step(most, total.unreadable);
-        detail::require(*m_connection, reply, Reply::Type::array, "EVAL");
+        detail::require_type(*m_connection, reply, Reply::Type::array, "EVAL");
         if (reply.elements.size() != 3) {
             detail::refuse(*m_connection, "EVAL");
         }
@@ -147,7 +147,7 @@ DeadList::take(std::uint64_t limit,
 ORIZURU_INLINE DeadList::Cut DeadList::cut_to(std::int64_t most, std::uint64_t at_once) {
     const Reply reply =
         m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead, most, at_once);
-    detail::require(*m_connection, reply, Reply::Type::array, "EVAL");
+    detail::require_type(*m_connection, reply, Reply::Type::array, "EVAL");
     if (reply.elements.size() != 2) {
         detail::refuse(*m_connection, "EVAL");
     }
@@ -177,7 +177,7 @@ ORIZURU_INLINE std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
 }
 
 ORIZURU_INLINE std::uint64_t DeadList::trim(const DeadLimits& limits) {
-    detail::check(limits);
+    detail::validate(limits);
     std::uint64_t removed = 0;
     for (bool over = limits.most > 0; over;) {
         const Cut cut = cut_to(limits.most, most_at_once);

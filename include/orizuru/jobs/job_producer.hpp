@@ -108,7 +108,7 @@ class JobProducer<T> {
     /// and what the middleware throws; EncodeError for attributes or a max_attempts that cannot be,
     /// std::invalid_argument for options that do not go together. Nothing was sent then.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
-        check(options);
+        validate(options);
         read_clock();
         Job<T> job = made(std::move(payload), options);
         bool pushed = false;
@@ -127,7 +127,7 @@ class JobProducer<T> {
     ///     doubt is one script.
     template <RangeOf<T> R>
     std::vector<std::string> push_all(R&& payloads, const JobOptions& options = {}) {
-        check(options);
+        validate(options);
         read_clock();
         std::vector<Job<T>> jobs;
         for (const T& payload : payloads) {
@@ -166,7 +166,7 @@ class JobProducer<T> {
     static bool is_for_later(const JobOptions& options) {
         return options.at || options.delay.count() > 0;
     }
-    static void check(const JobOptions& options) {
+    static void validate(const JobOptions& options) {
         if (options.bound && (options.unique || is_for_later(options))) {
             throw std::invalid_argument("a job with a bound can be neither unique nor for later");
         }

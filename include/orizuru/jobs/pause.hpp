@@ -35,7 +35,7 @@ class Pause {
     /// Redis: EXISTS, O(1).
     [[nodiscard]] bool paused() {
         const Reply reply = m_connection.command(m_paused, "EXISTS", m_paused);
-        detail::require(m_connection, reply, Reply::Type::integer, "EXISTS");
+        detail::require_type(m_connection, reply, Reply::Type::integer, "EXISTS");
         return reply.integer != 0;
     }
 

@@ -4,6 +4,8 @@
 
 // The definitions of progress.hpp.
 
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/jobs/decimal_number.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
@@ -11,10 +13,8 @@
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/reply.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <stdexcept>
-#include <system_error>
 
 namespace orizuru {
 
@@ -43,19 +43,13 @@ ORIZURU_INLINE std::optional<JobProgress> Progress::get(std::string_view job_id)
     if (!detail::is_strings(reply)) {
         detail::refuse(*m_connection, "HMGET");
     }
-    const auto read = [this](const std::string& text, auto& number) {
-        const char* const end = text.data() + text.size();
-        const auto found = std::from_chars(text.data(), end, number);
-        if (found.ec != std::errc{} || found.ptr != end) {
-            detail::refuse(*m_connection, "HMGET");
-        }
-    };
-    JobProgress progress;
-    std::int64_t when = 0;
-    read(reply.elements[0].text, progress.fraction);
-    read(reply.elements[2].text, when);
-    progress.note = std::move(reply.elements[1].text);
-    progress.when += std::chrono::milliseconds(when);
+    const auto fraction = detail::decimal_number(reply.elements[0].text);
+    const auto when = detail::whole_number(reply.elements[2].text);
+    if (!fraction || !when) {
+        detail::refuse(*m_connection, "HMGET");
+    }
+    JobProgress progress{.fraction = *fraction, .note = std::move(reply.elements[1].text)};
+    progress.when += std::chrono::milliseconds(static_cast<std::int64_t>(*when));
     return progress;
 }
 
@@ -77,7 +71,7 @@ ORIZURU_INLINE std::optional<std::string> Progress::result(std::string_view job_
     if (reply.is(Reply::Type::nil)) {
         return std::nullopt;
     }
-    detail::require(*m_connection, reply, Reply::Type::string, "GET");
+    detail::require_type(*m_connection, reply, Reply::Type::string, "GET");
     return std::move(reply.text);
 }
 

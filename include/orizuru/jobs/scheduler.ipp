@@ -18,7 +18,7 @@ namespace orizuru {
 
 ORIZURU_INLINE Scheduler::Scheduler(Endpoint endpoint, std::string queue,
                                     SchedulerOptions options) {
-    detail::check(options);
+    detail::validate(options);
     const Keys keys(std::move(queue)); // refuses a name before anything is sent
     endpoint = detail::Route::to_key(std::move(endpoint), keys.source());
     m_due = std::make_unique<detail::DueMessages>(keys, std::make_shared<Connection>(endpoint),

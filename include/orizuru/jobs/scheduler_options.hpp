@@ -19,7 +19,7 @@ struct SchedulerOptions {
 namespace detail {
 
 /// Throws std::invalid_argument.
-inline void check(const SchedulerOptions& options) {
+inline void validate(const SchedulerOptions& options) {
     check_time("poll", options.poll, std::chrono::milliseconds(100));
 }
 

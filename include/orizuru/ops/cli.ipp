@@ -163,11 +163,11 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments, std::ostr
 
 ORIZURU_INLINE int Cli::run(int argc, const char* const* argv) const {
     detail::take_standard_descriptors();
-    std::optional<detail::cli::StopSignals> signals;
+    std::optional<detail::cli::StopSignals> stopping;
     const int status = run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
                            {.out = std::cout,
                             .err = std::cerr,
-                            .stop = [&] { return signals.emplace().token(); },
+                            .stop = [&] { return stopping.emplace().token(); },
                             .screen = detail::cli::screen_of_stdout()});
     if (!std::cout.flush() && status == 0) {
         std::cerr << "orizuru: the answer could not be written\n";

@@ -51,7 +51,7 @@ ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script(), 1, key,
                                      keys.heartbeat(""), keys.processing(""));
-    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
+    detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<ConsumerState> found;
     for (Reply& one : reply.elements) {
         std::vector<Reply>& parts = one.elements;
@@ -122,7 +122,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys,
     Connection& connection = *m_connections->of(keys);
     Reply reply =
         connection.command(dead, "EVAL_RO", detail::list_dead_script(), 1, dead, first, last);
-    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
+    detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& element : reply.elements) {
         found.push_back(dead_message(keys, element));
@@ -188,7 +188,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
     Reply reply =
         connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
                            keys.processing(""), std::min(first, most), std::min(count, most));
-    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
+    detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& one : reply.elements) {
         if (!detail::is_strings(one) || one.elements.size() != 2) {

@@ -143,7 +143,7 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
         const auto most = std::min(unseen, static_cast<std::int64_t>(chunk.next()));
         std::vector<PlacedMessage> found = look_back(keys, place, position, most, length);
         const std::int64_t left = length - position.in_front - position.at;
-        if (place != Place::scheduled && !position.far && position.at >= detail::reach &&
+        if (place != Place::scheduled && !position.jumped && position.at >= detail::reach &&
             left > std::max<std::int64_t>(detail::reach - position.in_front, 0)) {
             position.skip_middle();
             continue;
@@ -178,15 +178,15 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
             ended = false;
         }
     }
-    if (changed < limit && (position.far || !ended)) {
+    if (changed < limit && (position.jumped || !ended)) {
         throw ReplyError(
-            "FAR",
-            detail::joined({detail::key_of(keys, place),
-                            position.far ? ": only the elements at either end were looked at, and "
-                                         : ": others change it faster than it is looked at, and ",
-                            detail::Digits(changed),
-                            position.far ? " changed; 10000 at either end stay"
-                                         : " changed; some may be left"}));
+            "FAR", detail::joined({detail::key_of(keys, place),
+                                   position.jumped
+                                       ? ": only the elements at either end were looked at, and "
+                                       : ": others change it faster than it is looked at, and ",
+                                   detail::Digits(changed),
+                                   position.jumped ? " changed; 10000 at either end stay"
+                                                   : " changed; some may be left"}));
     }
     return changed;
 }
@@ -275,7 +275,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
     const std::uint64_t leftmost = detail::count_up_to(connection, parts[1], some.size());
     if (place == Place::waiting && done > 0 && leftmost > 0) {
         if (parts[2].integer == 0) {
-            position.boundary = some[leftmost - 1].bytes;
+            position.boundary = some[detail::narrow<std::size_t>(leftmost) - 1].bytes;
         }
         position.in_front = parts[2].integer + static_cast<std::int64_t>(done);
     }

@@ -195,7 +195,7 @@ ORIZURU_INLINE std::vector<WorkerReport> Inspector::workers(const std::string& q
     const std::string key = keys.consumers();
     Reply reply = connection.command(key, "EVAL_RO", detail::worker_reports_script(), 1, key,
                                      keys.worker(""));
-    detail::require(connection, reply, Reply::Type::array, "EVAL_RO");
+    detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<WorkerReport> found;
     for (Reply& one : reply.elements) {
         if (one.elements.size() != 2 || !one.elements[0].is(Reply::Type::string)) {

@@ -52,21 +52,21 @@ listen(boost::asio::io_context& io, const typename Protocol::endpoint& endpoint,
        const std::string& address, Between between) {
     boost::asio::basic_socket_acceptor<Protocol> acceptor(io);
     boost::system::error_code failure;
-    const auto check = [&] {
+    const auto throw_failure = [&] {
         if (failure) {
             throw std::system_error(failure.value(), std::system_category(),
                                     joined({"cannot serve at '", address, "'"}));
         }
     };
     acceptor.open(endpoint.protocol(), failure);
-    check();
+    throw_failure();
     acceptor.set_option(boost::asio::socket_base::reuse_address(true), failure);
-    check();
+    throw_failure();
     acceptor.bind(endpoint, failure);
-    check();
+    throw_failure();
     between();
     acceptor.listen(boost::asio::socket_base::max_listen_connections, failure);
-    check();
+    throw_failure();
     return acceptor;
 }
 

@@ -16,18 +16,18 @@ namespace orizuru {
 
 ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
     const auto run = [defaults = std::move(options)](const Cli::Call& call) {
-        DashboardOptions options = defaults;
+        DashboardOptions chosen = defaults;
         ServeOptions serving;
         std::string address = "127.0.0.1:8080";
         for (auto at = call.arguments.begin(); at != call.arguments.end(); ++at) {
             if (*at == "--read-only") {
-                options.read_only = true;
+                chosen.read_only = true;
             } else if (*at == "--no-payloads") {
-                options.show_payloads = false;
+                chosen.show_payloads = false;
             } else if (*at == "--expose") {
                 serving.expose = true;
             } else if (*at == "--host" && at + 1 != call.arguments.end()) {
-                options.hosts.push_back(*++at);
+                chosen.hosts.push_back(*++at);
             } else if (at->starts_with('-')) {
                 // Behind its name it may have a password, in an address of Redis.
                 const std::string name = at->substr(0, at->find_first_of("=:/@"));
@@ -36,11 +36,11 @@ ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
                 address = *at;
             }
         }
-        Dashboard dashboard(call.endpoint, options);
+        Dashboard dashboard(call.endpoint, chosen);
         serving.on_listening = [&](const std::string& origin) {
             // Nobody could open a page whose token went nowhere.
-            if (!(call.out << dashboard.link(origin) << std::endl) && options.token.empty() &&
-                !options.authorize) {
+            if (!(call.out << dashboard.link(origin) << std::endl) && chosen.token.empty() &&
+                !chosen.authorize) {
                 throw std::runtime_error("the page's link could not be written");
             }
         };

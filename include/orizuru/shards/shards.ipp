@@ -26,7 +26,7 @@ namespace detail {
 
 ORIZURU_INLINE void create_shards(const Endpoint& endpoint, const std::string& queue,
                                   std::size_t count) {
-    detail::ShardRegistry::check(count);
+    detail::ShardRegistry::validate(count);
     detail::ShardRegistry registry(endpoint, queue);
     const auto written = [&] {
         if (!registry.find()) {
@@ -56,7 +56,7 @@ ORIZURU_INLINE std::vector<std::string> shards(const Endpoint& endpoint, const s
 
 ORIZURU_INLINE void add_shards(const Endpoint& endpoint, const std::string& queue,
                                std::size_t count) {
-    detail::ShardRegistry::check(count);
+    detail::ShardRegistry::validate(count);
     detail::ShardRegistry registry(endpoint, queue);
     const auto layout = registry.change([&](detail::ShardLayout& next) { next.read(count); });
     registry.open(detail::shard_names(queue, count), layout);
@@ -64,7 +64,7 @@ ORIZURU_INLINE void add_shards(const Endpoint& endpoint, const std::string& queu
 
 ORIZURU_INLINE void use_shards(const Endpoint& endpoint, const std::string& queue,
                                std::size_t count) {
-    detail::ShardRegistry::check(count);
+    detail::ShardRegistry::validate(count);
     detail::ShardRegistry registry(endpoint, queue);
     const auto require_read = [&](const detail::ShardLayout& layout) {
         if (!layout.reads(count)) {

@@ -18,8 +18,8 @@ ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
                                       const BatchOptions& batch, detail::BatchedJobMaker make,
                                       std::function<void(std::span<JobRun* const>)> handler) {
     Keys keys = checked(std::move(queue));
-    detail::check(options, "queue '" + keys.source() + "'");
-    detail::check(batch);
+    detail::validate(options, "queue '" + keys.source() + "'");
+    detail::validate(batch);
     if (std::ranges::any_of(m_core->queues,
                             [&](const auto& other) { return other->queue() == keys.source(); })) {
         throw std::invalid_argument("queue '" + keys.source() + "' is handled already");

@@ -220,9 +220,9 @@ class Worker {
                                  std::function<void(std::span<JobRun* const>)> handler);
     [[gnu::cold]] void add_chore(detail::AddedChore chore);
     int run_once(std::stop_token token);
-    void await_stop(const detail::Signals* signals);
-    int end(const detail::Signals* signals, detail::WorkerShutdown& ending);
-    void wait(const detail::Signals* signals, detail::TimePoint deadline) const;
+    void await_stop(const detail::Signals* heard);
+    int end(const detail::Signals* heard, detail::WorkerShutdown& ending);
+    void wait(const detail::Signals* heard, detail::TimePoint deadline) const;
     void report();
     void tell(WorkerEventKind kind, std::string_view detail = {}) const noexcept;
 

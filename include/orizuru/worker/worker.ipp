@@ -26,7 +26,7 @@ namespace orizuru {
 
 ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
     : m_endpoint(std::move(endpoint)), m_core(std::make_shared<detail::WorkerCore>()) {
-    detail::check(options);
+    detail::validate(options);
     if (options.name != WorkerOptions().name) {
         detail::EndpointParts::of(m_endpoint).label =
             std::make_shared<const std::string>(options.name);
@@ -92,10 +92,10 @@ ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
     m_core->shared->process = detail::ForkMark();
     const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
-    if (m_core->shared->options.signals == SignalHandling::worker) {
+    if (m_core->shared->options.signal_handling == SignalHandling::worker) {
         listening.emplace();
     }
-    const detail::Signals* const signals = listening ? &*listening : nullptr;
+    const detail::Signals* const heard = listening ? &*listening : nullptr;
     detail::WorkerShutdown ending(m_core);
     try {
         if (m_mode != Mode::stop) {
@@ -103,19 +103,19 @@ ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
             m_told_start = true;
             tell(WorkerEventKind::started);
         }
-        await_stop(signals);
+        await_stop(heard);
     } catch (...) {
-        end(signals, ending);
+        end(heard, ending);
         throw;
     }
-    return end(signals, ending);
+    return end(heard, ending);
 }
 
-ORIZURU_INLINE void Worker::await_stop(const detail::Signals* signals) {
+ORIZURU_INLINE void Worker::await_stop(const detail::Signals* heard) {
     bool quieted = false;
     while (m_mode != Mode::stop) {
         m_core->wake.clear();
-        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+        while (const auto signal = heard == nullptr ? std::nullopt : heard->next()) {
             if (*signal == SIGTTIN) {
                 report();
             } else {
@@ -127,16 +127,16 @@ ORIZURU_INLINE void Worker::await_stop(const detail::Signals* signals) {
             tell(WorkerEventKind::quieted);
         }
         if (m_mode != Mode::stop) {
-            wait(signals, detail::TimePoint::max());
+            wait(heard, detail::TimePoint::max());
         }
     }
 }
 
 /// Returns how many threads have not ended.
-ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShutdown& ending) {
+ORIZURU_INLINE int Worker::end(const detail::Signals* heard, detail::WorkerShutdown& ending) {
     const detail::TimePoint deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
-    if (signals != nullptr) {
-        signals->end_at_next();
+    if (heard != nullptr) {
+        heard->end_at_next();
     }
     ending.begin(deadline);
     if (std::exchange(m_told_start, false)) {
@@ -152,13 +152,13 @@ ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShu
             until = latest;
         }
         m_core->wake.clear();
-        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+        while (const auto signal = heard == nullptr ? std::nullopt : heard->next()) {
             if (*signal == SIGTTIN) {
                 report();
             }
         }
         if (!m_core->closed) {
-            wait(signals, until);
+            wait(heard, until);
         }
     }
     m_core->pool.leave();
@@ -168,8 +168,8 @@ ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShu
     return static_cast<int>(on_threads) + m_core->settlers.alive() + (m_core->closed ? 0 : 1);
 }
 
-ORIZURU_INLINE void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {
-    detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_core->wake, deadline);
+ORIZURU_INLINE void Worker::wait(const detail::Signals* heard, detail::TimePoint deadline) const {
+    detail::wait_ready(heard == nullptr ? -1 : heard->fd(), POLLIN, &m_core->wake, deadline);
 }
 
 ORIZURU_INLINE void Worker::report() {
@@ -259,7 +259,7 @@ ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOp
         throw std::invalid_argument("queue '" + keys.source() + "': a kind has 1 to 100 bytes");
     }
     detail::check_kind(kind);
-    detail::check(options, whose);
+    detail::validate(options, whose);
     check_middleware(handling, keys.source());
     if (!queue_of(std::move(keys)).add(std::move(kind), std::move(handling), std::move(options))) {
         throw std::invalid_argument(whose + " is handled already");
@@ -269,7 +269,7 @@ ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOp
 ORIZURU_INLINE Worker& Worker::serve(std::string queue, QueueOptions options) {
     Keys keys = checked(std::move(queue));
     const std::string whose = "queue '" + keys.source() + "'";
-    detail::check(options, whose);
+    detail::validate(options, whose);
     if (!queue_of(std::move(keys)).choose(std::move(options))) {
         throw std::invalid_argument(whose + " is handled already, or has its options");
     }

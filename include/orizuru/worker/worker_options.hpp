@@ -150,7 +150,7 @@ struct WorkerOptions {
     /// not answer, the stop ends at latest 1 s later, or 5 s later with handlers that have not
     /// ended.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
-    SignalHandling signals = SignalHandling::worker;
+    SignalHandling signal_handling = SignalHandling::worker;
     /// Time between two checks for paused queues and trims of dead lists; 10 ms to 24 h.
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
     /// Options of the scheduler that moves due messages to the worker's queues and to their retry

@@ -347,7 +347,8 @@ TEST_CASE("progress that is awaited while Redis is away fails once for all who w
     std::atomic<int> begun{0};
     std::atomic<int> unwritten{0};
     std::atomic<bool> away{false};
-    WorkerOptions options{.signals = orizuru::SignalHandling::none, .on_event = [](const auto&) {}};
+    WorkerOptions options{.signal_handling = orizuru::SignalHandling::none,
+                          .on_event = [](const auto&) {}};
     Worker worker(own.uri() + "?command_timeout=300&connect_timeout=300", options);
     worker.handle<Raw>("q",
                        orizuru::on(context.executor(),

@@ -131,7 +131,7 @@ TEST_CASE_FIXTURE(Node, "a worker's upkeep looks after queues in several slots")
     SUBCASE("queues") { REQUIRE(slot(first) != slot(second)); }
     SUBCASE("a queue and its retry queue, when it is not looked at for long") { poll = 1h; }
     Worker worker(uri, {.concurrency = 1,
-                        .signals = SignalHandling::none,
+                        .signal_handling = SignalHandling::none,
                         .recheck = 20ms,
                         .scheduler = SchedulerOptions{poll},
                         .on_event = [&](const WorkerEvent& event) {

@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -60,6 +61,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "behind a sleep a worker handles none of the jo
     of_queue.lease = 24h;
     of_queue.prefetch = 10;
     of_queue.ack = AckMode::deferred;
+    std::atomic<bool> slept{false};
     worker.handle<Raw>(
         "q",
         [&](const Raw& payload) {
@@ -71,10 +73,13 @@ TEST_CASE_FIXTURE(WorkerFixture, "behind a sleep a worker handles none of the jo
             GarbageCollector(uri, "q", {.grace = 0ms, .on_event = {}}).collect();
             others.command({"RENAME", "q", "with others"});
             SleepingHost::sleep(25h);
+            slept = true;
+            slept.notify_all();
         },
         of_queue);
     push_jobs({"a", "b", "c"});
     const Running running(worker);
+    slept.wait(false); // where all clocks go on in a sleep, a deadline from before is over
     CHECK(eventually([this] { return diary.count(WorkerEventKind::lost) == 2; }));
     CHECK(handled.all() == Texts{"a"});
 }

@@ -328,7 +328,7 @@ TEST_CASE_FIXTURE(Fixture, "what workers have reported is shown as lines, days a
     const auto line = [&] { return seen("/api/history").at("queues").value("q", json::object()); };
     REQUIRE(eventually([&] { return line().value("done", json::array()).size() > 1; }));
     CHECK(line().at("failed").is_null());
-    orizuru::Worker worker(uri, {.signals = orizuru::SignalHandling::none,
+    orizuru::Worker worker(uri, {.signal_handling = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     worker.handle<Raw>("q",
                        [](const Raw& raw) {

@@ -223,7 +223,7 @@ TEST_CASE_FIXTURE(Fixture, "without the right to TIME a job comes back as it was
 TEST_CASE_FIXTURE(Fixture, "a worker counts for a job that was redriven only the wait since then") {
     die(bytes_of(job_of(now() - 1h)));
     DeadList(uri, "q").redrive_all();
-    orizuru::Worker worker(uri, {.signals = orizuru::SignalHandling::none,
+    orizuru::Worker worker(uri, {.signal_handling = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     worker.handle<Raw>("q", "charge", [](const Raw&) {});
     {

@@ -205,7 +205,7 @@ TEST_CASE_FIXTURE(Fixture, "a step that looks at many queues ends behind many co
 TEST_CASE_FIXTURE(Fixture, "the queues that workers serve are listed, until they are forgotten") {
     CHECK(inspector.queues().empty());
     {
-        orizuru::Worker worker(uri, {.signals = orizuru::SignalHandling::none,
+        orizuru::Worker worker(uri, {.signal_handling = orizuru::SignalHandling::none,
                                      .on_event = [](const orizuru::WorkerEvent&) {}});
         worker.handle<Raw>("r", [](const Raw&) {}).handle<Raw>("q", [](const Raw&) {});
         const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });

@@ -280,8 +280,9 @@ TEST_CASE_FIXTURE(InboxFixture,
     Inbox hasty(database, "payments", {.wait = 50ms});
     std::atomic<int> put_off = 0;
     std::atomic<int> thrown = 0;
-    Worker worker(
-        uri, {.signals = SignalHandling::none, .collect_interval = std::nullopt, .on_event = {}});
+    Worker worker(uri, {.signal_handling = SignalHandling::none,
+                        .collect_interval = std::nullopt,
+                        .on_event = {}});
     const auto run = [&](const std::string& id) {
         return hasty.run(id, [&](pqxx::work& tx) { effect(tx, id); });
     };

@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(Kinds,
                   "a worker's handler of each kind gets its jobs, also when they come again") {
     const std::string letter = letters.submit("a");
     const std::string number = numbers.submit(7);
-    Worker worker(uri, {.concurrency = 2, .signals = SignalHandling::none});
+    Worker worker(uri, {.concurrency = 2, .signal_handling = SignalHandling::none});
     worker.handle<std::string>("q", "letter",
                                [&](const std::string& payload, JobContext<std::string>& job) {
                                    letters.run(job.id(), [&](pqxx::work& tx) {

@@ -384,7 +384,7 @@ TEST_CASE_FIXTURE(Losing, "a try fails as often as a Worker that cannot run the 
                           "message, and the last one is the end") {
     const std::string id = submit_one();
     const WorkerOptions fast{.concurrency = 1,
-                             .signals = SignalHandling::none,
+                             .signal_handling = SignalHandling::none,
                              .recheck = 20ms,
                              .scheduler = SchedulerOptions{},
                              .collect_interval = std::nullopt};

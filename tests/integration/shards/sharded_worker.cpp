@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a worker handles the jobs of all shards, with t
     orizuru::create_shards(endpoint, "orders", 6);
     Handled handled;
     std::atomic<int> retried = 0;
-    Worker worker(endpoint, {.concurrency = 3, .signals = orizuru::SignalHandling::none});
+    Worker worker(endpoint, {.concurrency = 3, .signal_handling = orizuru::SignalHandling::none});
     worker.handle_shards<int>("orders",
                               [&, first = std::make_shared<std::atomic<bool>>(true)](
                                   int number, JobContext<int>& job) mutable {
@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a shard that is a thousand times fuller delays 
     }
     constexpr int prefetch = 20;
     Handled handled;
-    Worker worker(endpoint, {.concurrency = 1, .signals = orizuru::SignalHandling::none});
+    Worker worker(endpoint, {.concurrency = 1, .signal_handling = orizuru::SignalHandling::none});
     worker.handle_shards<int>(
         "orders", [&](int number, JobContext<int>& job) { handled.note(job.queue(), number); },
         {.prefetch = prefetch});
@@ -187,9 +187,9 @@ TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move
     const Endpoint endpoint(cluster.uri({0, 1, 2}));
     orizuru::create_shards(endpoint, "orders", 12);
     Handled handled;
-    Worker worker(
-        endpoint,
-        {.name = "sharded-worker", .concurrency = 4, .signals = orizuru::SignalHandling::none});
+    Worker worker(endpoint, {.name = "sharded-worker",
+                             .concurrency = 4,
+                             .signal_handling = orizuru::SignalHandling::none});
     worker.handle_shards<int>("orders",
                               [&](int number, JobContext<int>& job) {
                                   handled.note(job.queue(), number);

@@ -78,7 +78,7 @@ TEST_CASE("a worker serves queues on all nodes over TLS") {
     TlsCluster cluster("right");
     const Endpoint endpoint = orizuru::tls_endpoint(cluster.address());
     std::atomic<int> done = 0;
-    orizuru::Worker worker(endpoint, {.signals = orizuru::SignalHandling::none,
+    orizuru::Worker worker(endpoint, {.signal_handling = orizuru::SignalHandling::none,
                                       .on_event = [](const orizuru::WorkerEvent&) {}});
     for (const std::string queue : {"a", "b", "c", "d"}) {
         worker.handle<int>(queue, [&](int) { ++done; });

@@ -317,7 +317,7 @@ void work(const std::string& uri) {
         refused = refused || (event.kind != consumer && contains(event.detail, "NOPERM"));
     };
     Worker worker(uri, {.stop_timeout = 100ms,
-                        .signals = SignalHandling::none,
+                        .signal_handling = SignalHandling::none,
                         .recheck = 10ms,
                         .collect_interval = 10ms,
                         .on_event = on_event});

@@ -21,7 +21,7 @@ struct ServingFixture : WorkerFixture {
 
     int serve(const Handler& handler, int concurrency = 1, const std::string& queue = "q") {
         WorkerOptions chosen = options(concurrency);
-        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.signal_handling = orizuru::SignalHandling::worker;
         chosen.on_event = [this](const WorkerEvent& event) {
             if (event.kind == WorkerEventKind::report) {
                 RedisClient(uri).lpush("reports", std::string(event.detail));

@@ -87,7 +87,7 @@ extern "C" int clock_gettime(clockid_t id, timespec* time) noexcept {
     if (id == CLOCK_REALTIME) {
         time->tv_sec += has_own ? own_seconds_ahead : seconds_ahead.load();
     }
-    if (id == CLOCK_BOOTTIME) {
+    if (id == orizuru::detail::system::lease_clock) {
         time->tv_sec += boot_seconds_ahead.load();
     }
     return result;

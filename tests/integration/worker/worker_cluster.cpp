@@ -56,7 +56,7 @@ struct ClusterWorker {
     orizuru::Endpoint endpoint = cluster.uri({0, 1, 2});
     Worker worker{endpoint,
                   {.concurrency = 4,
-                   .signals = orizuru::SignalHandling::none,
+                   .signal_handling = orizuru::SignalHandling::none,
                    .recheck = 20ms,
                    .collect_interval = 200ms,
                    .on_event = [this](const WorkerEvent& event) {
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(ClusterWorker,
 TEST_CASE_FIXTURE(ClusterWorker, "a worker starts although a queue begins to move meanwhile") {
     REQUIRE(cluster.owner("b") == 0);
     REQUIRE(cluster.owner("c") == 1);
-    Worker two(endpoint, {.signals = orizuru::SignalHandling::none});
+    Worker two(endpoint, {.signal_handling = orizuru::SignalHandling::none});
     std::atomic<int> done = 0;
     two.handle<int>("b", [&](int) { ++done; }).handle<int>("c", [&](int) { ++done; });
     cluster.node(1).pause(); // so that the worker waits between its two queues

@@ -209,7 +209,7 @@ struct WorkerFixture : QueueFixture {
         using std::chrono::milliseconds;
         return {.concurrency = concurrency,
                 .stop_timeout = milliseconds(10'000),
-                .signals = SignalHandling::none,
+                .signal_handling = SignalHandling::none,
                 .recheck = milliseconds(20),
                 .scheduler = std::nullopt,
                 .collect_interval = std::nullopt,

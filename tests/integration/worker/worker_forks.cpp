@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(Forking, "a child that a handler forks and that comes back fro
     Child child([&] {
         const StderrInto here(pipe);
         WorkerOptions chosen = options(2);
-        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.signal_handling = orizuru::SignalHandling::worker;
         chosen.handle_middleware = {[&](orizuru::JobRun&, const std::function<void()>& next) {
             if (come_back(From::before)) {
                 return;

@@ -66,7 +66,7 @@ struct Fixture : WorkerFixture {
     int run(int queues, const QueueOptions& of_queue) {
         RedisClient client(server.uri()); // the parent's goes on
         WorkerOptions chosen = options();
-        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.signal_handling = orizuru::SignalHandling::worker;
         chosen.stop_timeout = 100ms;
         chosen.collect_interval = 10ms;
         chosen.scheduler.emplace();

@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(Process, "a worker whose stderr nobody reads handles its jobs 
     Child child([&] {
         const StderrInto here(pipe);
         WorkerOptions chosen = options(4);
-        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.signal_handling = orizuru::SignalHandling::worker;
         chosen.on_event = WorkerOptions().on_event;
         chosen.observers = {orizuru::log_jobs()};
         Worker worker(uri, chosen);

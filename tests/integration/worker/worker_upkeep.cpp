@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors go
         RedisClient own(uri); // the parent's goes on
         own.command({"PING"});
         WorkerOptions chosen = options();
-        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.signal_handling = orizuru::SignalHandling::worker;
         chosen.scheduler.emplace();
         chosen.collect_interval = 10ms;
         Worker worker(uri, chosen);

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/own_thread.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
@@ -172,7 +173,7 @@ inline void PushGroups::push_group() {
             return true;
         });
     } catch (Error& failure) {
-        pushed = static_cast<std::size_t>(failure.pushed());
+        pushed = narrow<std::size_t>(failure.pushed());
         PushCount::set(failure, 0); // it is about single pushes from here on
         error = std::current_exception();
         if (dynamic_cast<const ConnectionError*>(&failure) != nullptr) {

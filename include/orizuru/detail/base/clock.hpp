@@ -4,6 +4,8 @@
 
 // The clocks of deadlines and of leases, and times as people read them.
 
+#include <orizuru/detail/base/system.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -27,13 +29,11 @@ struct LeaseClock {
     static constexpr bool is_steady = true;
 
     [[nodiscard]] static time_point now() noexcept {
-#ifdef CLOCK_BOOTTIME
         timespec time{};
-        if (::clock_gettime(CLOCK_BOOTTIME, &time) == 0) {
+        if (::clock_gettime(system::lease_clock, &time) == 0) {
             return time_point(std::chrono::seconds(time.tv_sec) +
                               std::chrono::nanoseconds(time.tv_nsec));
         }
-#endif
         return time_point(Clock::now().time_since_epoch());
     }
 };

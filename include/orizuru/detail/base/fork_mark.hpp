@@ -3,7 +3,10 @@
 #pragma once
 
 // Detects, without a system call, a forked child of the process that made an object: getpid() costs
-// more than encoding a message. The kernel (Linux 4.14) empties a page in the child.
+// more than encoding a message. The kernel empties a page in the child; where it cannot, getpid()
+// it is.
+
+#include <orizuru/detail/base/system.hpp>
 
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -58,7 +61,7 @@ class ProcessGeneration {
         if (page == MAP_FAILED) {
             return nullptr;
         }
-        if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+        if (!system::wipe_on_fork(page, size)) {
             ::munmap(page, size);
             return nullptr;
         }

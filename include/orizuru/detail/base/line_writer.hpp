@@ -54,7 +54,6 @@ class LineWriter {
     /// Another writer of the descriptor may take the room that was found: no thread waits for one
     /// that waits.
     [[nodiscard]] Lock lock_briefly() noexcept {
-        using Clock = std::chrono::steady_clock;
         Lock lock(m_mutex, std::try_to_lock);
         const auto end = lock ? Clock::time_point() : Clock::now() + std::chrono::milliseconds(100);
         while (!lock && Clock::now() < end) {

@@ -15,6 +15,13 @@
 
 namespace orizuru::detail {
 
+/// A static_cast of which -Wuseless-cast says nothing where both types are the same: whether
+/// std::size_t is std::uint64_t depends on the system.
+template <std::integral To>
+[[nodiscard]] constexpr To narrow(std::integral auto number) noexcept {
+    return static_cast<To>(number);
+}
+
 class Digits {
   public:
     explicit Digits(std::unsigned_integral auto number) noexcept { write(number); }

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/fork_mark.hpp>
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -28,6 +29,12 @@ class OwnThread {
     /// Not while there is a thread. Throws as the constructor.
     void start(std::function<void()> body) {
         m_thread = std::make_unique<std::thread>(std::move(body));
+    }
+    /// Sends the thread a signal, if there is one that has not ended.
+    void signal(int number) const noexcept {
+        if (m_thread != nullptr && !m_mark.forked()) {
+            ::pthread_kill(m_thread->native_handle(), number);
+        }
     }
     /// Waits for the end of the thread, if there is one, except on the thread itself. In a forked
     /// child, which has no such thread, it can be neither joined nor detached.

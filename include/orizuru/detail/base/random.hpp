@@ -5,20 +5,20 @@
 // Random bits that no other process has, and random waiting times. std::random_device would do, but
 // it reads the processor's own source, which takes microseconds for each word.
 
+#include <orizuru/detail/base/system.hpp>
+
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <system_error>
 
 namespace orizuru::detail {
 
 /// Throws std::system_error on a system without entropy, as do the functions below.
 [[gnu::cold]] inline void fill_at_random(void* bytes, std::size_t size) {
     if (::getentropy(bytes, size) != 0) {
-        throw std::system_error(errno, std::generic_category(), "getentropy");
+        throw_errno("getentropy");
     }
 }
 

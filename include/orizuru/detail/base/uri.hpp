@@ -231,9 +231,9 @@ inline void UriParser::parse_query(std::string_view text) {
             m_address->sentinel_user = decoded(value);
         } else if (key == "sentinel_password" && has_sentinels) {
             m_address->sentinel_password = decoded(value);
-        } else if (std::string* const text = m_address->tls ? tls_text(key) : nullptr) {
-            *text = decoded(value);
-            if (text->empty()) {
+        } else if (std::string* const path = m_address->tls ? tls_text(key) : nullptr) {
+            *path = decoded(value);
+            if (path->empty()) {
                 refuse(joined({key, " is empty"}));
             }
         } else {

@@ -2,15 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// An eventfd that ends a poll from another thread, from a signal handler or at a stop, and the poll
-// itself with a monotonic deadline.
+// Ends a poll from another thread, from a signal handler or at a stop, and the poll itself with a
+// monotonic deadline.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/standard_descriptors.hpp>
+#include <orizuru/detail/base/system.hpp>
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,42 +23,36 @@
 
 namespace orizuru::detail {
 
-[[noreturn]] [[gnu::cold]] inline void throw_errno(const char* call) {
-    throw std::system_error(errno, std::generic_category(), call);
-}
-
 class Wake {
   public:
     /// Throws std::system_error without a free descriptor.
     Wake() {
         take_standard_descriptors();
-        m_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (m_fd < 0) {
-            throw_errno("eventfd");
-        }
+        m_ends = system::open_wake();
     }
     Wake(const Wake&) = delete;
     Wake& operator=(const Wake&) = delete;
-    ~Wake() { ::close(m_fd); }
+    ~Wake() {
+        ::close(m_ends.writes);
+        if (m_ends.reads != m_ends.writes) {
+            ::close(m_ends.reads);
+        }
+    }
 
-    [[nodiscard]] int fd() const noexcept { return m_fd; }
+    /// Readable once it is signalled.
+    [[nodiscard]] int fd() const noexcept { return m_ends.reads; }
 
-    /// Stops sharing the eventfd with parent and child processes. Signals sent before or meanwhile
-    /// may be lost. Throws std::system_error without a free descriptor.
+    /// Stops sharing its descriptors with parent and child processes. Signals sent before or
+    /// meanwhile may be lost. Throws std::system_error without a free descriptor.
     void renew() const {
         const Wake own;
-        // Replaces it in one step: another thread may be in signal().
-        if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
-            throw_errno("dup3");
-        }
+        system::replace(m_ends, own.m_ends); // another thread may be in signal()
     }
 
     /// Safe in a signal handler: it keeps errno.
     void signal() const noexcept {
         const int saved = errno;
-        const std::uint64_t one = 1;
-        // Fails only when the counter is full, and then the poll is awake already.
-        [[maybe_unused]] const auto written = ::write(m_fd, &one, sizeof one);
+        system::wake(m_ends); // without room the poll is awake already
         m_signalled.store(true, std::memory_order_release);
         errno = saved;
     }
@@ -70,15 +63,16 @@ class Wake {
         if (!m_signalled.exchange(false, std::memory_order_acquire)) {
             return;
         }
-        std::uint64_t count = 0;
-        [[maybe_unused]] const auto read = ::read(m_fd, &count, sizeof count);
+        std::array<std::uint64_t, 32> words{};
+        while (::read(m_ends.reads, words.data(), sizeof words) == sizeof words) {
+        }
     }
 
     /// For a poll that finds it signalled, perhaps by a forked child, which sets a flag of its own.
     void found_signalled() const noexcept { m_signalled.store(true, std::memory_order_release); }
 
   private:
-    int m_fd = -1;
+    system::Ends m_ends;
     mutable std::atomic<bool> m_signalled{false}; ///< spares clear() a system call
 };
 

@@ -32,7 +32,7 @@ template <class T>
     while (!bytes.empty()) {
         const std::size_t size = utf8_size(bytes);
         const char first = bytes.front();
-        const bool control = (first >= 0 && first < ' ') || first == '\x7f';
+        const bool control = static_cast<unsigned char>(first) < ' ' || first == '\x7f';
         if (size == 0 || (control && std::string_view("\t\r\n").find(first) == std::string::npos)) {
             return false;
         }

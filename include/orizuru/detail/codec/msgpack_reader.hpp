@@ -43,7 +43,7 @@ class MsgpackReader {
     /// Throws std::invalid_argument unless the bytes are one value within the limits.
     [[nodiscard]] msgpack::object read() {
         if (m_spare > most_unchecked_msgpack_bytes && m_zone != nullptr) {
-            check({m_next, m_spare});
+            check_bytes({m_next, m_spare});
         }
         expect_first();
         msgpack::object value;
@@ -53,7 +53,7 @@ class MsgpackReader {
     }
 
     /// Does the same without a tree: it reads arrays and maps and keeps none.
-    static void check(std::string_view bytes) {
+    static void check_bytes(std::string_view bytes) {
         static_cast<void>(MsgpackReader(bytes, nullptr).read());
     }
 
@@ -241,7 +241,7 @@ class MsgpackReader {
     }
     msgpack::object* allocate(std::uint64_t count) {
         return static_cast<msgpack::object*>(m_zone->allocate_align(
-            static_cast<std::size_t>(count) * sizeof(msgpack::object), alignof(msgpack::object)));
+            narrow<std::size_t>(count) * sizeof(msgpack::object), alignof(msgpack::object)));
     }
 
     template <std::integral Number>
@@ -269,7 +269,7 @@ class MsgpackReader {
         if (bytes > m_spare) {
             refuse("fewer bytes than announced");
         }
-        m_spare -= static_cast<std::size_t>(bytes);
+        m_spare -= narrow<std::size_t>(bytes);
     }
 
     void expect_first() {

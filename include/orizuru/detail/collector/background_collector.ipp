@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/own_thread.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/collector/collector_checks.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
@@ -79,7 +79,7 @@ ORIZURU_INLINE BackgroundCollector::BackgroundCollector(Endpoint endpoint, std::
                                                         GarbageCollectorOptions options) {
     const Keys keys(std::move(queue));
     detail::check_interval(interval);
-    detail::check(options);
+    detail::validate(options);
     m_running = std::make_unique<Running>(detail::Route::to_key(std::move(endpoint), keys.source()),
                                           keys, interval, std::move(options));
 }

@@ -22,7 +22,7 @@ inline void check_interval(std::chrono::milliseconds interval) {
 }
 
 /// Throws std::invalid_argument for invalid options.
-inline void check(const GarbageCollectorOptions& options) {
+inline void validate(const GarbageCollectorOptions& options) {
     check_count("batch", options.batch, largest_batch);
     if (options.blamed < 1) {
         throw std::invalid_argument("blamed must be 1 or more");

@@ -27,7 +27,7 @@ class EvictionPolicy {
         }
         try {
             const Reply info = connection.command("", "INFO", "memory");
-            require(connection, info, Reply::Type::string, "INFO");
+            require_type(connection, info, Reply::Type::string, "INFO");
             m_ask_again = deadline_in(std::chrono::minutes(1));
             m_asked = connected_at(connection);
             std::string policy(evicting_policy(info.text));

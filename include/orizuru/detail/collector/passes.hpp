@@ -121,12 +121,12 @@ class Passes {
             const Reply set = m_connection.command(m_keys.source(), "SET", m_keys.collected(), "",
                                                    "NX", "PX", day.count());
             if (!set.is(Reply::Type::nil)) {
-                require(m_connection, set, Reply::Type::status, "SET");
+                require_type(m_connection, set, Reply::Type::status, "SET");
                 return;
             }
             const Reply longer = m_connection.command(m_keys.source(), "PEXPIRE",
                                                       m_keys.collected(), day.count(), "GT");
-            require(m_connection, longer, Reply::Type::integer, "PEXPIRE");
+            require_type(m_connection, longer, Reply::Type::integer, "PEXPIRE");
         } catch (const ReplyError& error) {
             note(error);
         } catch (const ConnectionError&) {
@@ -336,7 +336,7 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
       m_options(std::move(options)),
       m_connection(connection),
       m_events(m_keys.source(), m_options.on_event) {
-    check(m_options);
+    validate(m_options);
 }
 
 } // namespace orizuru::detail

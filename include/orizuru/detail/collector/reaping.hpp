@@ -89,7 +89,6 @@ struct Absence {
 inline Absence reap(Connection& connection, const Keys& keys,
                     const GarbageCollectorOptions& options, const CollectorState& state,
                     const std::string& id) {
-    using Verdict = Absence::Verdict;
     Reply reply = run_script(
         connection, keys.source(), reap_script, 9, keys.heartbeat(id), keys.processing(id),
         keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(),
@@ -105,7 +104,7 @@ inline Absence reap(Connection& connection, const Keys& keys,
     }
     if (parts.size() == 3 && is_number && parts[0].integer == -3 && is_count(parts[1]) &&
         is_count(parts[2])) {
-        return {.verdict = Verdict::not_yet,
+        return {.verdict = Absence::Verdict::not_yet,
                 .wait = std::chrono::milliseconds(parts[1].integer),
                 .gap = std::chrono::milliseconds(parts[2].integer)};
     }
@@ -114,7 +113,7 @@ inline Absence reap(Connection& connection, const Keys& keys,
     }
     const auto buried = static_cast<std::size_t>(parts[2].integer);
     const auto apart = static_cast<std::size_t>(parts[1].integer);
-    Absence absence{.verdict = Verdict::reaped,
+    Absence absence{.verdict = Absence::Verdict::reaped,
                     .requeued = static_cast<std::uint64_t>(parts[0].integer)};
     auto part = parts.begin() + 3;
     for (std::size_t i = 0; i < buried; ++i, ++part) {

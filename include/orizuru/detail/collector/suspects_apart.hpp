@@ -84,7 +84,7 @@ class SuspectTakers {
 inline void return_suspects(Connection& connection, const Keys& keys) {
     try {
         const Reply some = connection.command(keys.suspects(), "EXISTS", keys.suspects());
-        require(connection, some, Reply::Type::integer, "EXISTS");
+        require_type(connection, some, Reply::Type::integer, "EXISTS");
         std::int64_t moved = some.integer;
         while (moved > 0) {
             const Reply step = run_script(connection, keys.source(), return_suspects_script, 3,

@@ -30,7 +30,7 @@ class Session;
 class Wake;
 
 /// Throws std::invalid_argument for invalid options.
-[[gnu::cold]] void check(const ConsumerOptions& options);
+[[gnu::cold]] void validate(const ConsumerOptions& options);
 
 /// Blocks, throws and allows threads as Consumer documents.
 class ConsumerCore {

@@ -23,7 +23,7 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE void check(const ConsumerOptions& options) {
+ORIZURU_INLINE void validate(const ConsumerOptions& options) {
     check_label(options.name);
     check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_count("prefetch", options.prefetch, largest_batch);
@@ -33,7 +33,7 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
 ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&& queue,
                                           ConsumerOptions&& options) {
     const Keys keys(std::move(queue));
-    check(options);
+    validate(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
     Endpoint labelled = Route::to_key(endpoint, keys.source());
     if (options.name != ConsumerOptions().name) {

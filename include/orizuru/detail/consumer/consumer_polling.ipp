@@ -16,7 +16,7 @@ namespace orizuru::detail {
 ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
                                           ConsumerOptions&& options,
                                           std::shared_ptr<const Wake> news, TrialShare share) {
-    check(options);
+    validate(options);
     const TimePoint deadline = Clock::now() + heartbeat->link()->endpoint().connect_timeout();
     m_session =
         Session::open(std::move(heartbeat), keys, std::move(options), deadline, std::move(share));

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
@@ -39,7 +40,7 @@ class LeaderFollowers {
     /// Sleeps until something changes, `wake` (if any) is signalled, or the deadline.
     void follow(std::unique_lock<std::mutex>& lock, TimePoint deadline, const Wake* wake) {
         if (wake == nullptr) {
-            m_changed.wait_until(lock, deadline);
+            wait_until(m_changed, lock, deadline);
             return;
         }
         Follower follower(*wake);

@@ -8,6 +8,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -108,7 +109,7 @@ class DueMessages {
     std::string m_id;
     std::shared_ptr<Connection> m_connection;
     bool m_any_left = false;
-    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+    std::minstd_rand m_random{narrow<std::minstd_rand::result_type>(entropy())};
 };
 
 inline std::uint64_t DueMessages::move() {

@@ -4,17 +4,16 @@
 
 // Reads an element of the list of scheduled messages (schedule_source.hpp writes it).
 
+#include <orizuru/detail/jobs/decimal_number.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <system_error>
 
 namespace orizuru::detail {
 
@@ -24,17 +23,15 @@ inline constexpr std::size_t scheduled_number = 8;
 /// Returns nothing for what is no number. A time beyond all that are allowed, which another program
 /// has scheduled, becomes the first or the last of these.
 [[nodiscard]] inline std::optional<JobTime> due_time(const std::string& score) {
-    double number = 0;
-    const char* const end = score.data() + score.size();
-    const auto found = std::from_chars(score.data(), end, number);
-    if (found.ec != std::errc{} || found.ptr != end) {
+    const std::optional<double> number = decimal_number(score);
+    if (!number) {
         return std::nullopt;
     }
     const auto bound = [](JobTime time) {
         return static_cast<double>(time.time_since_epoch().count());
     };
-    number = std::clamp(number, bound(earliest_job_time), bound(latest_job_time));
-    return JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(number)));
+    return JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(
+        std::clamp(*number, bound(earliest_job_time), bound(latest_job_time)))));
 }
 
 } // namespace orizuru::detail

@@ -5,6 +5,7 @@
 // The id of a job and when it was enqueued, from the first bytes of its envelope (job.hpp): the
 // rest may be missing, of a newer version, or unreadable for every Codec.
 
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
@@ -47,7 +48,7 @@ class EnvelopeStart {
         if (!size || *size > m_rest.size()) {
             return std::nullopt;
         }
-        const std::string_view found = m_rest.substr(0, static_cast<std::size_t>(*size));
+        const std::string_view found = m_rest.substr(0, narrow<std::size_t>(*size));
         m_rest.remove_prefix(found.size());
         return found;
     }

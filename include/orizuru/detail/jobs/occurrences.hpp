@@ -64,7 +64,7 @@ class Occurrences {
     /// An occurrence and the bytes of its message.
     using Made = std::pair<std::chrono::sys_seconds, std::string>;
 
-    void check(const Options& options) const;
+    void validate(const Options& options) const;
     Look look();
     /// Stops at the first message that cannot be made; the reason goes to `error`, if that is
     /// empty.

@@ -25,10 +25,10 @@ namespace orizuru::detail {
 ORIZURU_INLINE Occurrences::Occurrences(std::string queue, std::vector<Recurrence> recurrences,
                                         const Options& options)
     : m_keys(std::move(queue)), m_recurrences(std::move(recurrences)), m_poll(options.poll) {
-    check(options);
+    validate(options);
 }
 
-ORIZURU_INLINE void Occurrences::check(const Options& options) const {
+ORIZURU_INLINE void Occurrences::validate(const Options& options) const {
     check_max_payload(options.max_payload);
     check_time("poll", m_poll, std::chrono::milliseconds(100));
     if (m_recurrences.size() > most_recurrences) {

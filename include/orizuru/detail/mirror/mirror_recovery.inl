@@ -41,7 +41,7 @@ inline void Mirror::conclude(const Adoption::Result& result) {
     settle_doubts(known ? version : std::nullopt);
     Recovered recovered;
     if (!result.list) {
-        recovered.lost = Fifo<DeliveryPtr>(m_messages);
+        recovered.lost = m_messages;
         become(m_make_identity());
         recovered.reaped = m_state != State::left;
         m_messages.clear();

@@ -27,7 +27,7 @@ namespace orizuru::detail {
                                                        const Node& teller) {
     Connection connection(Route::to_node(cluster, teller));
     const Reply ranges = connection.command("a Cluster's nodes", "CLUSTER", "SLOTS");
-    require(connection, ranges, Reply::Type::array, "CLUSTER");
+    require_type(connection, ranges, Reply::Type::array, "CLUSTER");
     std::vector<Node> masters;
     for (const Reply& range : ranges.elements) {
         // Its first and last slot, then nodes, the master first: host, port and more.

@@ -60,7 +60,7 @@ struct SearchPosition {
     std::int64_t at = 0;       ///< -1: with those that are served first
     std::string next;          ///< the element there, not looked at yet; empty: it is not known
     KeptElements kept;         ///< before `at`
-    bool far = false;          ///< it has passed over those in the middle
+    bool jumped = false;       ///< it has passed over those in the middle
     std::int64_t in_front = 0; ///< so many it has put before all others,
     std::string boundary;      ///< this one first
 
@@ -69,11 +69,11 @@ struct SearchPosition {
     void fall_back() {
         next.clear();
         kept.forget_last();
-        at = kept.last().empty() && far ? -1 : kept.last_at() + 1;
+        at = kept.last().empty() && jumped ? -1 : kept.last_at() + 1;
     }
     /// Goes on with those that are served first.
     void skip_middle() {
-        far = true;
+        jumped = true;
         at = -1;
         next.clear();
         kept.clear();

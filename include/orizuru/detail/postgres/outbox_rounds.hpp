@@ -8,7 +8,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
 #include <orizuru/detail/postgres/outbox_stepper.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>

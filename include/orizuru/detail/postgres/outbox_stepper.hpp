@@ -227,7 +227,7 @@ inline std::size_t OutboxStepper::push(const std::string& queue, const pqxx::res
     if (!chunk.empty()) {
         const Reply reply =
             exchange(m_redis, queue, "LPUSH", [&](std::string& out) { out += chunk.command(); });
-        require(m_redis, reply, Reply::Type::integer, "LPUSH");
+        require_type(m_redis, reply, Reply::Type::integer, "LPUSH");
     }
     return chunk.size();
 }

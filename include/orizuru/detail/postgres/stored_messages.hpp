@@ -4,6 +4,7 @@
 
 // Inserts the messages of a ledger or an outbox, many with one statement.
 
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 
 #include <pqxx/pqxx>
@@ -119,8 +120,7 @@ inline std::size_t insert_messages(pqxx::transaction_base& transaction, const st
         }
         insert->add(message);
         if (insert->bytes() >= most || &message == &messages.back()) {
-            inserted +=
-                static_cast<std::size_t>(transaction.exec(insert->text(end)).affected_rows());
+            inserted += narrow<std::size_t>(transaction.exec(insert->text(end)).affected_rows());
             insert.reset();
         }
     }

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
@@ -87,7 +88,7 @@ class PushLine {
 inline bool PushLine::await(Lock& lock, TimePoint limit) {
     ++m_waiting;
     const auto counted = at_exit([this] { --m_waiting; });
-    return m_free.wait_until(lock, limit, [this] { return !m_taken; });
+    return wait_until(m_free, lock, limit, [this] { return !m_taken; });
 }
 
 inline void PushLine::send(Lock& lock, TimePoint limit) {

@@ -237,7 +237,7 @@ class PushPipeline {
             }
         }
     }
-    void check(const Reply& reply) const {
+    void check_reply(const Reply& reply) const {
         if (!is_count(reply, 1) && !reply.is(Reply::Type::error)) {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }

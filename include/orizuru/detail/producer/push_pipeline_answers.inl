@@ -45,7 +45,7 @@ inline std::optional<Reply> PushPipeline::next() {
         const bool last = !m_wait.wanted() || m_pushed ||
                           (!whole && arrived->is(Reply::Type::error)) || refuses_a_length(*arrived);
         if (!last) {
-            check(*arrived);
+            check_reply(*arrived);
             m_pushed = std::move(*arrived);
             arrived = stream().next_reply();
         }
@@ -56,7 +56,7 @@ inline std::optional<Reply> PushPipeline::next() {
             waited = std::exchange(*arrived, *std::exchange(m_pushed, {}));
         }
         Reply reply = std::move(*arrived);
-        check(reply);
+        check_reply(reply);
         --m_count;
         m_flights[0] = m_flights[1];
         if (waited) { // Redis begins with the next one now
@@ -99,7 +99,7 @@ std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view co
     }
     return guarded([&]() -> std::optional<Reply> {
         Reply reply = wait([&] { return m_asked.push(*other, command, m_wait); });
-        check(reply);
+        check_reply(reply);
         if (refuses_a_length(reply)) {
             abandon(); // as next() does: the answer to the LPUSH behind it would be taken for its
         }

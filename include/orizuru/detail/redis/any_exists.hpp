@@ -23,7 +23,7 @@ namespace orizuru::detail {
                                                     std::span<const std::string> keys) {
     try {
         const Reply reply = connection.command("", "EXISTS", keys);
-        require(connection, reply, Reply::Type::integer, "EXISTS");
+        require_type(connection, reply, Reply::Type::integer, "EXISTS");
         return reply.integer != 0;
     } catch (const ReplyError& error) {
         const bool separately = error.code() == "CROSSSLOT" || error.code() == "NOPERM";

@@ -46,7 +46,7 @@ class BegunCommand {
         if (reply) {
             KeptStream& line = KeptStream::of(connection);
             line.give_back(std::move(stream));
-            line.check(*reply, "", m_name);
+            line.check_reply(*reply, "", m_name);
         } else {
             m_stream = std::move(stream);
         }

@@ -8,10 +8,10 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/system.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,16 +61,10 @@ namespace orizuru::detail {
     return line == std::string::npos ? "" : lines.substr(path, lines.find('\n', path) - path);
 }
 
-/// Reads the affinity of the main thread and a file for each control group; 1 when the kernel does
-/// not say. May throw std::bad_alloc.
+/// Reads the affinity of the main thread and, on Linux, a file for each control group; 1 when the
+/// kernel does not say. May throw std::bad_alloc.
 [[nodiscard]] [[gnu::cold]] inline int usable_cpus() {
-    cpu_set_t affinity;
-    // Asks for the process, since this thread may be bound otherwise. Fails on a machine with more
-    // CPUs than the set has room for.
-    if (::sched_getaffinity(::getpid(), sizeof affinity, &affinity) != 0) {
-        return 1;
-    }
-    int cpus = CPU_COUNT(&affinity);
+    int cpus = system::usable_cpus();
     std::string group = control_group(beginning_of("/proc/self/cgroup"));
     while (!group.empty()) {
         cpus = std::min(cpus, whole_cpus(beginning_of("/sys/fs/cgroup" + group + "/cpu.max")));
@@ -97,7 +91,7 @@ class BusyPoll {
     /// do not fall asleep, of which each wakes the other at once, 20 to 27 us.
     static constexpr Duration wakes = std::chrono::microseconds(16);
     /// A wait that slept at most this long might have been answered within `longest` of polling.
-    static constexpr Duration near = std::chrono::microseconds(200);
+    static constexpr Duration nearby = std::chrono::microseconds(200);
     /// A polling thread that was away for this long has lost its CPU.
     static constexpr Duration away = std::chrono::microseconds(150);
 
@@ -125,7 +119,7 @@ class BusyPoll {
     }
     /// The wait slept for `time` without polling.
     void slept(Duration time) noexcept {
-        if (time < wakes || time > near) {
+        if (time < wakes || time > nearby) {
             m_waits = 0;
             return;
         }

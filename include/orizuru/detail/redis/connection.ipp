@@ -38,8 +38,8 @@ ORIZURU_INLINE Reply exchange(Connection& connection, std::string_view about, st
 [[noreturn]] ORIZURU_INLINE void refuse(Connection& connection, std::string_view name) {
     KeptStream::of(connection).refuse(name);
 }
-ORIZURU_INLINE void require(Connection& connection, const Reply& reply, Reply::Type type,
-                            std::string_view name) {
+ORIZURU_INLINE void require_type(Connection& connection, const Reply& reply, Reply::Type type,
+                                 std::string_view name) {
     if (!reply.is(type)) {
         refuse(connection, name);
     }

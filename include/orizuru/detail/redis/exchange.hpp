@@ -46,6 +46,7 @@ Reply exchange(Connection& connection, std::string_view about, std::string_view 
 [[noreturn]] void refuse(Connection& connection, std::string_view name);
 
 /// Refuses `reply` unless it has this type.
-void require(Connection& connection, const Reply& reply, Reply::Type type, std::string_view name);
+void require_type(Connection& connection, const Reply& reply, Reply::Type type,
+                  std::string_view name);
 
 } // namespace orizuru::detail

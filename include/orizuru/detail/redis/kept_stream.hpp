@@ -62,7 +62,7 @@ class KeptStream {
         return exchange(about, name, bytes);
     }
     /// Throws for an error reply; drops the stream if the error is that of the wrong server.
-    void check(const Reply& reply, std::string_view about, std::string_view name);
+    void check_reply(const Reply& reply, std::string_view about, std::string_view name);
     /// Drops the stream and throws ProtocolError: `name` cannot have such a reply.
     [[noreturn]] void refuse(std::string_view name);
     /// Names the server and the command in an error.
@@ -121,7 +121,8 @@ inline void KeptStream::ensure_connected(TimePoint limit) {
     }
 }
 
-inline void KeptStream::check(const Reply& reply, std::string_view about, std::string_view name) {
+inline void KeptStream::check_reply(const Reply& reply, std::string_view about,
+                                    std::string_view name) {
     if (reply.is(Reply::Type::error)) {
         if (refers_elsewhere(reply)) {
             // The next one may be an older one to another server.
@@ -170,7 +171,7 @@ inline Reply KeptStream::exchange(std::string_view about, std::string_view name,
         // It has not run: another server has the key.
         const bool elsewhere = reply.is(Reply::Type::error) && is_redirected(reply.text);
         if (!elsewhere || redirections == most_redirections) {
-            check(reply, about, name);
+            check_reply(reply, about, name);
             return reply;
         }
         if (m_left != nullptr && !m_left->stream) {

@@ -7,7 +7,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/error.hpp>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 // Redis' time, known on this host. Redis is asked in each connection, and again after a minute;
-// from then on CLOCK_BOOTTIME tells how much time has passed: it goes on while the host sleeps, and
-// no correction of the host's wrong clock moves it.
+// from then on the clock of leases tells how much time has passed: it goes on while the host
+// sleeps, and no correction of the host's wrong clock moves it.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -16,7 +16,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -42,10 +41,7 @@ class ServerTime {
     }
 
     static Microseconds since_boot() noexcept {
-        timespec time{};
-        ::clock_gettime(CLOCK_BOOTTIME, &time);
-        return std::chrono::duration_cast<Microseconds>(std::chrono::seconds(time.tv_sec) +
-                                                        std::chrono::nanoseconds(time.tv_nsec));
+        return std::chrono::duration_cast<Microseconds>(LeaseClock::now().time_since_epoch());
     }
 
   private:

@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/standard_descriptors.hpp>
+#include <orizuru/detail/base/system.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/busy_poll.hpp>
 #include <orizuru/detail/redis/connect_errors.hpp>
@@ -160,8 +161,7 @@ class Stream {
         }
         char byte = 0;
         const ssize_t count = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        return count == 0 ||
-               (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+        return count == 0 || (count < 0 && !system::would_block(errno) && errno != EINTR);
     }
 
     /// Ends the connection for both sides, from any thread; the descriptor stays taken until the
@@ -281,11 +281,11 @@ inline std::size_t Stream::send(std::string_view bytes) {
         return m_channel->send(bytes);
     }
     while (true) {
-        const ssize_t count = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        const ssize_t count = system::send(fd(), bytes.data(), bytes.size());
         if (count > 0) {
             return static_cast<std::size_t>(count);
         }
-        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (system::would_block(errno)) {
             return 0;
         }
         if (errno != EINTR) {
@@ -319,7 +319,7 @@ inline void Stream::fill() {
             }
         } else if (count == 0) {
             fail(joined({"the server closed the connection", hint()}));
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        } else if (system::would_block(errno)) {
             return;
         } else if (errno != EINTR) {
             fail(joined({"receiving: ", std::generic_category().message(errno), hint()}));

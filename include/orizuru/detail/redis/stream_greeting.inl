@@ -60,12 +60,12 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         m_address += joined({" at ", to_text(m_server)});
     }
     take_standard_descriptors();
-    const auto check = [&] {
+    const auto check_answer = [&] {
         if (wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
             give_up("connecting");
         }
     };
-    check(); // nothing can end the resolution of a name
+    check_answer(); // nothing can end the resolution of a name
     m_security = parts.security;
     if (endpoint.path().empty()) {
         m_addresses = HostAddresses(m_server.host, patience(endpoint), limit);
@@ -78,7 +78,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
             fail(m_context->errstr);
         }
         wait_ready(-1, 0, wake, std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
-        check();
+        check_answer();
     }
     secure_descriptor();
 }
@@ -109,10 +109,9 @@ inline void Stream::connect_to_next() {
         if (begin_with(redisConnectNonBlock(address->c_str(), m_server.port))) {
             secure_descriptor();
             // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
+            constexpr int seconds = 15;
+            system::keep_alive(fd(), seconds);
             const int on = 1;
-            const int idle = 15;
-            ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-            ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
             ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             return;
         }
@@ -127,6 +126,7 @@ inline void Stream::secure_descriptor() {
         fail_errno("connecting");
     }
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
+    system::raise_no_sigpipe(fd());
 }
 
 inline void Stream::compose_greeting(const Endpoint& endpoint) {

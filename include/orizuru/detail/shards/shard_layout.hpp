@@ -33,7 +33,7 @@ class ShardLayout {
         for (std::size_t at = 0; at <= mark;) {
             const std::size_t end = std::min(text.find(' ', at), text.size());
             m_counts.push_back(
-                static_cast<std::size_t>(whole_number(text.substr(at, end - at)).value_or(0)));
+                narrow<std::size_t>(whole_number(text.substr(at, end - at)).value_or(0)));
             at = end + 1;
         }
         const bool possible = std::ranges::all_of(

@@ -41,7 +41,7 @@ class ShardRegistry {
         }
     }
 
-    static void check(std::size_t count) {
+    static void validate(std::size_t count) {
         if (count < 1 || count > ShardLayout::most_shards) {
             throw std::invalid_argument("the number of shards must be 1 to 1024");
         }
@@ -54,7 +54,7 @@ class ShardRegistry {
         if (reply.is(Reply::Type::nil)) {
             return std::nullopt;
         }
-        require(connection, reply, Reply::Type::string, "GET");
+        require_type(connection, reply, Reply::Type::string, "GET");
         return ShardLayout(m_keys.source(), reply.text);
     }
     [[nodiscard]] ShardLayout get() {

@@ -4,6 +4,7 @@
 
 // The definitions of sharded_producer_core.hpp.
 
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
@@ -45,7 +46,7 @@ ORIZURU_INLINE bool ShardedProducerCore::reload() {
     }
     m_shards = std::move(shards);
     // Many producers begin at the same time.
-    m_turn = static_cast<std::size_t>(entropy() % count);
+    m_turn = narrow<std::size_t>(entropy() % count);
     return true;
 }
 
@@ -113,7 +114,8 @@ ORIZURU_INLINE bool ShardedProducerCore::has_other_shards() noexcept {
 
 ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_on(Shard& shard, Push push) {
     if (!shard.producer) {
-        shard.producer.emplace(m_endpoint, std::string(shard.name), m_options);
+        std::string name = shard.name;
+        shard.producer.emplace(m_endpoint, std::move(name), m_options);
     }
     return push(*shard.producer);
 }

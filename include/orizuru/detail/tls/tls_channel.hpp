@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/system.hpp>
 #include <orizuru/detail/redis/security.hpp>
 #include <orizuru/error.hpp>
 
@@ -113,7 +114,7 @@ class TlsChannel final : public SecureChannel {
         do {
             count = call(socket_of(bio).fd);
         } while (count < 0 && errno == EINTR);
-        if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        if (count < 0 && system::would_block(errno)) {
             BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
         } else if (count < 0) {
             socket_of(bio).error = errno;
@@ -168,7 +169,7 @@ inline TlsPtr<BIO_METHOD> TlsChannel::methods() {
     }
     BIO_meth_set_write(methods.get(), [](BIO* bio, const char* data, int size) {
         return transfer(bio, BIO_FLAGS_WRITE, [=](int fd) {
-            return ::send(fd, data, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+            return system::send(fd, data, static_cast<std::size_t>(size));
         });
     });
     BIO_meth_set_read(methods.get(), [](BIO* bio, char* data, int size) {

@@ -87,7 +87,9 @@ class TlsContext final : public Security {
         X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
         if (X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str()) != 1 &&
             (SSL_set1_host(ssl, name.c_str()) != 1 ||
-             SSL_set_tlsext_host_name(ssl, name.c_str()) != 1)) {
+             // SSL_set_tlsext_host_name, a macro with an old cast
+             SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) !=
+                 1)) {
             throw std::bad_alloc();
         }
         return channel;

@@ -4,6 +4,8 @@
 
 // Checks, before a worker connects, that the process may open the descriptors that its queues need.
 
+#include <orizuru/detail/base/system.hpp>
+
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -17,7 +19,7 @@ namespace orizuru::detail {
 
 /// 0 where the system does not tell.
 [[nodiscard]] inline std::size_t open_descriptors() {
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), &::closedir);
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(system::descriptors), &::closedir);
     std::size_t entries = 0;
     while (folder && ::readdir(folder.get()) != nullptr) { // NOLINT(concurrency-mt-unsafe)
         ++entries;
@@ -28,7 +30,7 @@ namespace orizuru::detail {
 /// Throws std::system_error that names RLIMIT_NOFILE when it is too low: later, queues would wait
 /// for connections that cannot be made.
 inline void check_descriptors(std::size_t queues, std::size_t links) {
-    constexpr std::size_t of_queue = 2; // a connection, and an eventfd that ends its waits
+    constexpr std::size_t of_queue = 1 + system::wake_descriptors; // a connection; its waits' end
     constexpr std::size_t of_link = 16; // with what else a worker has for the queues of a link
     const std::size_t needed = open_descriptors() + of_queue * queues + of_link * links;
     rlimit limit{};

@@ -8,8 +8,8 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>

@@ -8,13 +8,13 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/base/turn.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
+#include <orizuru/detail/worker/turn.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>

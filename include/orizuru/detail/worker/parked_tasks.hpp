@@ -8,6 +8,7 @@
 // grow without end. Parking needs no memory: the tasks form a linked list.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -81,7 +82,7 @@ inline void ParkedTasks::run(const std::stop_token& token) {
         if (due <= Clock::now()) {
             try_again(lock, first);
         } else {
-            m_news.wait_until(lock, token, due, [this] { return m_added; });
+            wait_until(m_news, lock, token, due, [this] { return m_added; });
         }
     }
 }

@@ -5,8 +5,8 @@
 // Turns signals into bytes in a pipe that a thread can wait for: a handler may do very little.
 
 #include <orizuru/detail/base/standard_descriptors.hpp>
+#include <orizuru/detail/base/system.hpp>
 
-#include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -19,7 +19,6 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
-#include <system_error>
 
 namespace orizuru::detail {
 
@@ -133,12 +132,9 @@ class Signals {
             return;
         }
         take_standard_descriptors();
-        std::array<int, 2> ends{};
-        if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-            throw std::system_error(errno, std::generic_category(), "pipe2");
-        }
-        read_end() = ends[0];
-        write_end() = ends[1];
+        const system::Ends ends = system::open_pipe();
+        read_end() = ends.reads;
+        write_end() = ends.writes;
         owner() = self;
     }
 

@@ -7,6 +7,7 @@
 // a stop callback.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
 #include <chrono>
@@ -84,7 +85,7 @@ inline void TimeLimits::run(const std::stop_token& token) {
     while (!token.stop_requested()) {
         const TimePoint next = next_deadline();
         if (next > Clock::now()) {
-            m_news.wait_until(lock, token, next, [&] { return next_deadline() < next; });
+            wait_until(m_news, lock, token, next, [&] { return next_deadline() < next; });
             continue;
         }
         std::stop_source stop = m_next++->second;

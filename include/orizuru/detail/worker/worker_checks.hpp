@@ -20,21 +20,21 @@
 
 namespace orizuru::detail {
 
-inline void check(const WorkerOptions& options) {
+inline void validate(const WorkerOptions& options) {
     using std::chrono::milliseconds;
     check_count("concurrency", options.concurrency, 10'000);
     check_time("stop_timeout", options.stop_timeout, milliseconds(0));
     check_time("recheck", options.recheck, milliseconds(10));
-    check(consumer_options(options, {}));
+    validate(consumer_options(options, {}));
     if (options.scheduler) {
-        check(*options.scheduler);
+        validate(*options.scheduler);
     }
     if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
         throw std::invalid_argument("collect_interval must be 1 ms or more");
     }
 }
 
-inline void check(const RetryPolicy& policy) {
+inline void validate(const RetryPolicy& policy) {
     if (policy.max_attempts < 1) {
         throw std::invalid_argument("max_attempts must be 1 or more");
     }
@@ -55,22 +55,22 @@ inline void check_limits(std::optional<std::chrono::milliseconds> time_limit,
     }
 }
 
-inline void check(const KindOptions& options) {
+inline void validate(const KindOptions& options) {
     if (options.retry) {
-        check(*options.retry);
+        validate(*options.retry);
     }
     check_limits(options.time_limit, options.expires_after);
 }
 
-inline void check(const QueueOptions& options) {
-    check(consumer_options({}, options));
-    check(options.retry);
+inline void validate(const QueueOptions& options) {
+    validate(consumer_options({}, options));
+    validate(options.retry);
     check_limits(options.time_limit, options.expires_after);
     check_count("concurrency", options.concurrency.value_or(1), 10'000);
     if (options.max_bytes_in_flight < 1) {
         throw std::invalid_argument("max_bytes_in_flight must be 1 byte or more");
     }
-    check(options.dead);
+    validate(options.dead);
     check_count("weight", options.weight, 1'000'000);
     if (options.max_recoveries < 0) {
         throw std::invalid_argument("max_recoveries must not be negative");
@@ -79,9 +79,9 @@ inline void check(const QueueOptions& options) {
 
 /// Does the same; the exception names the queue, or whatever they are of.
 template <class Options>
-void check(const Options& options, const std::string& whose) {
+void validate(const Options& options, const std::string& whose) {
     try {
-        check(options);
+        validate(options);
     } catch (const std::invalid_argument& error) {
         throw std::invalid_argument(whose + ": " + error.what());
     }

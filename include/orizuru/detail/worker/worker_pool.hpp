@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -38,7 +39,7 @@ class WorkerPool {
     /// Waits until all threads have ended. Returns false when the deadline came first.
     bool await_end(TimePoint deadline) {
         std::unique_lock lock(m_mutex);
-        return m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
+        return wait_until(m_ended, lock, deadline, [this] { return m_alive == 0; });
     }
     /// Lets the threads go. Those that have not ended go on by themselves.
     void leave();

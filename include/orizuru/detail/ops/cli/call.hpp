@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/ops/cli/screen.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/endpoint.hpp>

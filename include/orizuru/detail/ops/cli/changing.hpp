@@ -158,7 +158,7 @@ inline void answer_with(CliCall& call, std::string_view done, const Changed& cha
 count_chosen(CliCall& call, const std::function<bool(const PlacedMessage&)>& possible) {
     std::uint64_t count = 0;
     each_chosen(call, [&](const PlacedMessage& message) {
-        count += possible(message) ? 1 : 0;
+        count += possible(message) ? 1U : 0U;
         return count < call.options().limit;
     });
     return count;

@@ -5,14 +5,9 @@
 // Turns SIGINT and SIGTERM into a stop.
 
 #include <orizuru/detail/base/own_thread.hpp>
-#include <orizuru/detail/base/standard_descriptors.hpp>
-#include <orizuru/detail/base/wake.hpp>
 
-#include <sys/signalfd.h>
-#include <unistd.h>
-
+#include <atomic>
 #include <csignal>
-#include <initializer_list>
 #include <stop_token>
 
 namespace orizuru::detail::cli {
@@ -22,20 +17,19 @@ namespace orizuru::detail::cli {
 /// before must have them blocked. A signal that the process ignores stays ignored.
 class StopSignals {
   public:
-    /// Throws std::system_error without a free descriptor or thread.
+    /// Throws std::system_error when the process can have no more threads.
     StopSignals() {
-        ::sigemptyset(&m_signals);
+        sigemptyset(&m_signals); // a macro on macOS, as sigaddset
         for (const int number : {SIGINT, SIGTERM}) {
             struct sigaction present {};
             ::sigaction(number, nullptr, &present);
             if (present.sa_handler != SIG_IGN) {
-                ::sigaddset(&m_signals, number);
+                sigaddset(&m_signals, number);
+                m_heeded = number;
             }
         }
-        take_standard_descriptors();
-        m_fd = ::signalfd(-1, &m_signals, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (m_fd < 0) {
-            throw_errno("signalfd");
+        if (m_heeded == none) {
+            return;
         }
         ::pthread_sigmask(SIG_BLOCK, &m_signals, &m_before);
         try {
@@ -48,7 +42,11 @@ class StopSignals {
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
     ~StopSignals() {
-        m_end.signal();
+        if (m_heeded == none) {
+            return;
+        }
+        m_ended = true;
+        m_thread.signal(m_heeded);
         m_thread.end();
         put_back();
     }
@@ -56,25 +54,25 @@ class StopSignals {
     [[nodiscard]] std::stop_token token() const noexcept { return m_stop.get_token(); }
 
   private:
+    static constexpr int none = 0;
+
     void listen() {
-        signalfd_siginfo came{};
-        if (wait_ready(m_fd, POLLIN, &m_end, TimePoint::max()) != 0 &&
-            ::read(m_fd, &came, sizeof came) > 0) {
-            m_stop.request_stop();
-            // Whatever the process waits for.
-            ::pthread_sigmask(SIG_UNBLOCK, &m_signals, nullptr);
-            wait_ready(-1, 0, &m_end, TimePoint::max());
+        int came = 0;
+        while (::sigwait(&m_signals, &came) == 0 && !m_ended) {
+            if (!m_stop.request_stop()) {
+                // Whatever the process waits for.
+                ::raise(came);
+                ::pthread_sigmask(SIG_UNBLOCK, &m_signals, nullptr);
+                ::pthread_sigmask(SIG_BLOCK, &m_signals, nullptr);
+            }
         }
     }
-    void put_back() const noexcept {
-        ::close(m_fd);
-        ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
-    }
+    void put_back() const noexcept { ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr); }
 
     sigset_t m_signals{};
     sigset_t m_before{};
-    int m_fd = -1;
-    Wake m_end;
+    int m_heeded = none; ///< one of them
+    std::atomic<bool> m_ended{false};
     std::stop_source m_stop;
     OwnThread m_thread;
 };

@@ -5,6 +5,7 @@
 // Reads the numbers of all queues for all viewers, on a thread of its own.
 
 #include <orizuru/detail/base/own_thread.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
@@ -139,7 +140,7 @@ class QueueSampler {
         while (!m_stopped) {
             const Clock::time_point due = next_pass();
             if (Clock::now() < due) {
-                m_wake.wait_until(lock, due);
+                wait_until(m_wake, lock, due);
                 continue;
             }
             m_begun = Clock::now();

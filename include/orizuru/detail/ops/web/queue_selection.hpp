@@ -53,7 +53,7 @@ class QueueSelection {
     [[nodiscard]] std::span<const QueueSample::Row* const> rows() const noexcept { return m_rows; }
     /// Those of the page.
     [[nodiscard]] std::span<const QueueSample::Row* const> page() const noexcept {
-        return rows().subspan(m_first, m_most);
+        return rows().subspan(narrow<std::size_t>(m_first), narrow<std::size_t>(m_most));
     }
     [[nodiscard]] std::uint64_t first() const noexcept { return m_first; }
 

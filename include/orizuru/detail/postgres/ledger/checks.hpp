@@ -29,7 +29,7 @@ inline void check_ledger_retry(const RetryPolicy& retry) {
     }
 }
 
-inline void check(const LedgerOptions& options) {
+inline void validate(const LedgerOptions& options) {
     check_label(options.name);
     check_stored_payload(options.max_payload);
     check_kind(options.kind);
@@ -37,7 +37,7 @@ inline void check(const LedgerOptions& options) {
     check_ledger_retry(options.retry);
 }
 
-inline void check(const LedgerReconcilerOptions& options) {
+inline void validate(const LedgerReconcilerOptions& options) {
     check_time("sweep", options.sweep, std::chrono::milliseconds(100));
     check_time("redis_check", options.redis_check, std::chrono::milliseconds(10));
     if (options.purge_after) {
@@ -46,7 +46,7 @@ inline void check(const LedgerReconcilerOptions& options) {
     check_ledger_retry(options.retry);
 }
 
-inline void check(const LedgerJobOptions& options) {
+inline void validate(const LedgerJobOptions& options) {
     constexpr std::chrono::hours longest(24 * 365 * 100);
     if (options.delay > longest) {
         throw std::invalid_argument("the delay of a ledger's job must be up to 100 years");

@@ -38,7 +38,7 @@ ORIZURU_INLINE std::string ordered_id(JobTime now) {
 }
 
 ORIZURU_INLINE LedgerOptions checked(LedgerOptions options) {
-    check(options);
+    validate(options);
     return options;
 }
 
@@ -64,7 +64,7 @@ ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 // What has its default is left out: each value of each row costs.
 ORIZURU_INLINE SharedColumns LedgerCore::columns_of(const LedgerJobOptions& options,
                                                     std::string_view who) const {
-    check(options);
+    validate(options);
     SharedColumns columns;
     columns.add("queue", text_in_sql(m_queue));
     columns.add("max_attempts",

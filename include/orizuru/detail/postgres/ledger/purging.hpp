@@ -37,7 +37,7 @@ class LedgerPurging {
     LedgerPurging(LedgerSession& session, std::optional<std::chrono::seconds> age)
         : m_session(session), m_age(age) {
         if (m_age) {
-            m_session.check(TableUse::purge);
+            m_session.check_use(TableUse::purge);
         }
     }
 

@@ -7,7 +7,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/postgres/ledger/agenda.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
 #include <orizuru/detail/postgres/ledger/purging.hpp>
@@ -51,7 +51,7 @@ class LedgerReconciliation {
     static constexpr std::chrono::milliseconds next_look{500};
 
     static LedgerReconcilerOptions checked(LedgerReconcilerOptions options) {
-        check(options);
+        validate(options);
         return options;
     }
     LedgerStep search(const std::string& queue);

@@ -38,7 +38,7 @@ class LedgerSession {
     template <class Use>
     auto in(Use use);
     /// Throws SchemaError without the tables or the rights.
-    void check(TableUse use);
+    void check_use(TableUse use);
 
     [[nodiscard]] std::vector<LedgerQueue> look();
     /// See Sleep.
@@ -76,10 +76,10 @@ inline LedgerSession::LedgerSession(Database database)
     : m_database(std::move(database)),
       m_look(with_prefix("SELECT * FROM $p$ledger_look()", m_database.prefix())),
       m_sleep(m_database.prefix(), "ledger") {
-    check(TableUse::reconcile);
+    check_use(TableUse::reconcile);
 }
 
-inline void LedgerSession::check(TableUse use) {
+inline void LedgerSession::check_use(TableUse use) {
     in([&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         check_tables(transaction, m_database, use);

@@ -146,7 +146,7 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
                 : std::vector<LedgerStep::Told>{});
     }
     const Batch batch = take(transaction, queue, known.epoch, step);
-    const std::size_t recovered = step.told.size() + step.retried;
+    const std::uint64_t recovered = step.told.size() + step.retried;
     step.next =
         recovered >= most_sent || batch.full ? LedgerStep::Next::more : LedgerStep::Next::done;
     if (!batch.jobs.empty()) {
@@ -217,7 +217,7 @@ inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::
             append_argument(out, unsent.message);
         }
     });
-    require(redis, reply, Reply::Type::integer, "EVAL");
+    require_type(redis, reply, Reply::Type::integer, "EVAL");
     return reply.integer == 1;
 }
 

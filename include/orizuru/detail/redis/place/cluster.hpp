@@ -35,14 +35,14 @@ class NodeOfKey : public Locator {
         return known ? *known : Locator::find(ask, deadline);
     }
     [[nodiscard]] [[gnu::cold]] std::vector<Question> questions() const override {
-        std::vector<Question> asked{{type, {}}, {slots, {}}};
+        std::vector<Question> asked{{type, {}}, {slots_question, {}}};
         append_command(asked[0].bytes, "TYPE", m_place->key());
         append_command(asked[1].bytes, "CLUSTER", "SLOTS");
         return asked;
     }
     [[gnu::cold]] void judge(std::string_view question, const Reply& reply,
                              Server server) override {
-        if (question == slots) {
+        if (question == slots_question) {
             return learn(reply, server.node);
         }
         if (reply.is(Reply::Type::status)) {
@@ -81,7 +81,7 @@ class NodeOfKey : public Locator {
 
   private:
     static constexpr std::string_view type = "TYPE";
-    static constexpr std::string_view slots = "CLUSTER SLOTS";
+    static constexpr std::string_view slots_question = "CLUSTER SLOTS";
 
     void found(const Node& node) {
         m_place->set(node);

@@ -40,7 +40,7 @@ class JobInFlight : public Linked {
 
   protected:
     JobInFlight() = default;
-    ~JobInFlight() = default;
+    virtual ~JobInFlight() = default;
 
   private:
     friend class InFlight;

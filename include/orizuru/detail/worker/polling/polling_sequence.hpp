@@ -5,6 +5,7 @@
 // The sequence in which a free thread polls the queues, as QueueOrder says. In strict order, the
 // shards of a queue take turns.
 
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -56,7 +57,7 @@ class PollingSequence {
     std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> m_sharded; ///< first, count
     std::vector<double> m_weights;
     std::vector<double> m_draws;
-    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+    std::minstd_rand m_random{narrow<std::minstd_rand::result_type>(entropy())};
 };
 
 } // namespace orizuru::detail

@@ -116,7 +116,7 @@ class QueueCounts {
     /// The exponent of the power of 4 that is the least number of milliseconds not below it.
     static std::size_t bucket(std::uint64_t us) noexcept {
         const std::uint64_t above = us == 0 ? 0 : (us - 1) / 1000; // whole ms that are exceeded
-        const auto exponent = (static_cast<std::size_t>(std::bit_width(above)) + 1) / 2;
+        const auto exponent = (narrow<std::size_t>(std::bit_width(above)) + 1) / 2;
         return std::min(exponent, Durations::buckets - 1);
     }
 

@@ -11,7 +11,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>

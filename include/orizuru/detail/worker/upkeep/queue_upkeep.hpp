@@ -11,7 +11,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
 #include <orizuru/detail/redis/place/node_lines.hpp>

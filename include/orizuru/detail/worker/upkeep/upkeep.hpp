@@ -9,7 +9,7 @@
 // failures and tries again. No queue depends on the health of another.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/place/node_lines.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
@@ -159,7 +159,7 @@ inline void Upkeep::end(TimePoint deadline) noexcept {
         std::unique_lock lock(m_mutex);
         m_jobs_ended = true;
         m_ending.notify_all();
-        m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
+        wait_until(m_ended, lock, deadline, [this] { return m_alive == 0; });
     }
     m_cutoff.signal();
     m_threads.clear();

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
 #include <chrono>
@@ -20,7 +21,7 @@ class Turn {
     template <class Action>
     [[nodiscard]] bool take(std::chrono::milliseconds patience, Action action) {
         std::unique_lock lock(m_mutex);
-        if (!m_free.wait_until(lock, deadline_in(patience), [this] { return !m_taken; })) {
+        if (!wait_until(m_free, lock, deadline_in(patience), [this] { return !m_taken; })) {
             return false;
         }
         m_taken = true;

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""Makes one header of all that needs no library but hiredis and, if they are there, msgpack and date.
+
+usage: single_header.py INCLUDE-FOLDER OUTPUT
+"""
+
+import pathlib
+import re
+import sys
+
+PARTS = [
+    *("orizuru", "jobs", "worker", "once", "sharded"),
+    *("async/async_consumer", "async/async_producer", "worker/handle_shards", "worker/recur"),
+    *("ops/inspector", "ops/job_metrics", "ops/metrics", "ops/trace", "ops/worker_metrics"),
+]
+
+HEAD = """// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Orizuru in one header: the core, jobs, the Worker, Once, shards and the Inspector, header-only. It is
+// made of the library's own headers by `meson compile single-header`: change those.
+
+#ifdef ORIZURU_SEPARATE_COMPILATION
+#error "the single header is header-only: README.md says how to compile the library once"
+#endif
+#if __cplusplus < 202002L
+#error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
+#else
+"""
+
+# What HEAD has decided: neither the lines nor, of the first, what is between them.
+DECIDED = {
+    "#if __cplusplus < 202002L": False,
+    "#ifdef ORIZURU_SEPARATE_COMPILATION": False,
+    "#ifndef ORIZURU_SEPARATE_COMPILATION": True,
+}
+SAID_ONCE = re.compile(r"#pragma once|// SPDX-|// Copyright ")
+
+
+class Single:
+    def __init__(self, folder):
+        self.folder = folder
+        self.there = set()
+        self.lines = []
+
+    def add(self, name, conditional=False):
+        """Each once. What comes under a condition comes again elsewhere: each has a guard then."""
+        if name in self.there:
+            return
+        if not conditional:
+            self.there.add(name)
+        guard = "ORIZURU_SINGLE_" + re.sub(r"\W", "_", name).upper()
+        self.lines += [f"#ifndef {guard}", f"#define {guard} // {name}"]
+        inside = []  # for each open condition: whether it is decided, and how
+        for line in (self.folder / name).read_text(encoding="utf-8").splitlines():
+            directive = line.split(" // ")[0].rstrip()
+            opens = re.match(r"#if", line)
+            if opens:
+                inside.append(DECIDED.get(directive))
+            decided = bool(inside) and inside[-1] is not None
+            if decided and (opens or directive in ("#else", "#endif")):
+                if directive == "#else":
+                    inside[-1] = not inside[-1]
+                elif directive == "#endif":
+                    inside.pop()
+                continue
+            if False not in inside:
+                self.add_line(line, conditional or None in inside)
+            if directive == "#endif":
+                inside.pop()
+        self.lines.append("#endif")
+
+    def add_line(self, line, conditional):
+        included = re.match(r"#include <(orizuru/.*)>", line)
+        if included:
+            self.add(included[1], conditional)
+        elif not SAID_ONCE.match(line):
+            self.lines.append(line)
+
+
+def main(folder, output):
+    single = Single(pathlib.Path(folder))
+    for part in PARTS:
+        single.add(f"orizuru/{part}.hpp")
+    text = "\n".join([HEAD, *single.lines, "#endif", ""])
+    pathlib.Path(output).write_text(re.sub(r"\n\n\n+", "\n\n", text), encoding="utf-8")
+
+
+main(*sys.argv[1:])
