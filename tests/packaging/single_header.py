@@ -4,25 +4,19 @@
 
 """Makes one header of all that needs no library but hiredis and, if they are there, msgpack and date.
 
-usage: single_header.py INCLUDE-FOLDER OUTPUT
+usage: single_header.py INCLUDE-FOLDER OUTPUT HEADER...
 """
 
 import pathlib
 import re
 import sys
 
-PARTS = [
-    *("orizuru", "jobs", "worker", "once", "sharded"),
-    *("async/async_consumer", "async/async_producer", "worker/handle_shards", "worker/recur"),
-    *("ops/inspector", "ops/job_metrics", "ops/metrics", "ops/trace", "ops/worker_metrics"),
-]
-
 HEAD = """// SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Orizuru in one header: the core, jobs, the Worker, Once, shards and the Inspector, header-only. It is
-// made of the library's own headers by `meson compile single-header`: change those.
+// Orizuru in one header: the core, jobs, the Worker, Once, shards and the Inspector, header-only.
+// It is made of the library's own headers by `meson compile single-header`: change those.
 
 #ifdef ORIZURU_SEPARATE_COMPILATION
 #error "the single header is header-only: README.md says how to compile the library once"
@@ -82,10 +76,10 @@ class Single:
             self.lines.append(line)
 
 
-def main(folder, output):
+def main(folder, output, *headers):
     single = Single(pathlib.Path(folder))
-    for part in PARTS:
-        single.add(f"orizuru/{part}.hpp")
+    for header in headers:
+        single.add(header)
     text = "\n".join([HEAD, *single.lines, "#endif", ""])
     pathlib.Path(output).write_text(re.sub(r"\n\n\n+", "\n\n", text), encoding="utf-8")
 

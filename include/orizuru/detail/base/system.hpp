@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What Linux, macOS and the BSDs do differently: the rest of the library uses POSIX alone. The
+// The differences between Linux, macOS and the BSDs: the rest of the library uses POSIX alone. The
 // tests define ORIZURU_POSIX to try on Linux what the others take.
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ inline void raise_no_sigpipe([[maybe_unused]] int socket) noexcept {
 
 #if defined(__linux__) && !defined(ORIZURU_POSIX)
 
-/// How many descriptors open_wake() takes.
+/// The number of descriptors that open_wake() takes.
 inline constexpr std::size_t wake_descriptors = 1;
 /// Goes on while the host sleeps.
 inline constexpr clockid_t lease_clock = CLOCK_BOOTTIME;
@@ -132,7 +132,7 @@ inline void replace(Ends present, Ends other) {
     return ::madvise(page, size, MADV_WIPEONFORK) == 0;
 }
 
-/// How many CPUs the process' main thread may use; 1 when the kernel does not say.
+/// The number of CPUs that the process may use; 1 when the kernel does not say.
 [[nodiscard]] inline int usable_cpus() noexcept {
     cpu_set_t affinity;
     // Asks for the process, since this thread may be bound otherwise. Fails on a machine with more

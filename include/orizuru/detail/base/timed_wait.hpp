@@ -36,7 +36,7 @@ bool wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>
     return true;
 }
 
-/// The same; a stop ends it as the deadline does.
+/// Waits until `ready()`, and returns whether that came before the deadline and a stop.
 template <class Ready>
 bool wait_until(std::condition_variable_any& condition, std::unique_lock<std::mutex>& lock,
                 const std::stop_token& token, TimePoint deadline, Ready ready) {
