@@ -37,6 +37,7 @@ class BackgroundCollector {
                         GarbageCollectorOptions options = {});
     BackgroundCollector(const BackgroundCollector&) = delete;
     BackgroundCollector& operator=(const BackgroundCollector&) = delete;
+    /// Takes over the thread and the connection, which go on meanwhile.
     BackgroundCollector(BackgroundCollector&&) noexcept;
     /// Ends its own passes first, as the destructor does.
     BackgroundCollector& operator=(BackgroundCollector&&) noexcept;

@@ -18,11 +18,13 @@
 
 namespace orizuru {
 
+/// @cond
 // For a T without a Codec that can encode it.
 template <class T>
 class BufferedProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
+/// @endcond
 
 /// Pushes messages to one queue in batches; any number of threads may share it. It owns one
 /// connection and one thread.
@@ -97,7 +99,10 @@ class BufferedProducer<T> {
     /// Throws: ReplyError, ConnectionError, ProtocolError; it never returns a made-up 0.
     std::uint64_t size() { return m_core.length(); }
 
+    /// The keys of the queue. Valid as long as this producer; throws std::logic_error when it was
+    /// moved from.
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    /// The options as they were given. Valid, and throws, as keys().
     [[nodiscard]] const BufferedProducerOptions& options() const { return m_core.options(); }
 
   private:

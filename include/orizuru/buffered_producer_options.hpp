@@ -11,6 +11,8 @@
 
 namespace orizuru {
 
+/// Options of a BufferedProducer. Its constructor throws std::invalid_argument for those out of
+/// range.
 struct BufferedProducerOptions {
     /// push() refuses larger payloads with EncodeError and does not accept them. In bytes, up to
     /// 512 MiB; keep it at or below the consumers' max_payload.

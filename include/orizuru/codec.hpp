@@ -97,14 +97,18 @@ concept RangeOf = requires(R& range) {
 
 /// A message of arbitrary bytes, sent without encoding.
 struct Raw {
-    std::string bytes;
+    std::string bytes; ///< exactly as in Redis; may be empty, and may have any byte in it
 
+    /// True when both have the same bytes.
     friend bool operator==(const Raw&, const Raw&) = default;
 };
 
+/// Passes bytes through as they are.
 template <>
 struct Codec<Raw> {
+    /// Appends the bytes to `out`.
     static void encode(const Raw& raw, std::string& out) { out += raw.bytes; }
+    /// Returns a copy of the bytes, which may outlive the message's guard.
     static Raw decode(std::string_view bytes) { return Raw{std::string(bytes)}; }
 };
 

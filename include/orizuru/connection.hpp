@@ -35,10 +35,14 @@ class Connection {
     explicit Connection(Endpoint endpoint);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
+    /// Takes over the connection; a call on the other one then throws std::logic_error.
     Connection(Connection&&) noexcept;
+    /// Closes its own connection and takes over that of the other one, as the constructor does.
     Connection& operator=(Connection&&) noexcept;
     ~Connection();
 
+    /// The address as it was given. Valid as long as this connection; throws std::logic_error when
+    /// it was moved from.
     [[nodiscard]] const Endpoint& endpoint() const;
 
     /// Sends one command and waits for its reply, at most command_timeout. Each argument is a text,

@@ -32,11 +32,13 @@ namespace detail {
 struct ConsumerAccess;
 } // namespace detail
 
+/// @cond
 // For a T without a Codec that can decode it.
 template <class T>
 class Consumer : detail::NoCodec<T, detail::Coding::decode> {
     using detail::NoCodec<T, detail::Coding::decode>::NoCodec;
 };
+/// @endcond
 
 /// Takes the messages of one queue, each in a guard that settles it. It has three connections, and
 /// a thread that keeps the lease.
@@ -98,6 +100,7 @@ class Consumer<T> {
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
         return next(token, detail::Timeout::never());
     }
+    /// Does the same for at most `timeout`; a stop requested through `token` ends only this call.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token,
                                                       std::chrono::milliseconds timeout) {
         return next(token, detail::Timeout(timeout));
@@ -109,6 +112,7 @@ class Consumer<T> {
     /// nor the destructor begins another; where connections were lost, the heartbeat's thread
     /// connects.
     void stop() noexcept { m_core.stop(); }
+    /// True once stop() was called; a `next` that it ends may still run.
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
     /// Lets nothing in this consumer wait for Redis beyond `deadline`: running calls of `next` and
@@ -146,23 +150,33 @@ class Consumer<T> {
     /// on_event and skips it. Each step rejects the previous guard unless it was settled. Any other
     /// exception of `next` leaves the loop; you can start it again.
     [[nodiscard]] Iterator begin() { return Iterator(*this); }
+    /// The end that an iterator reaches after a stop.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
+    /// Iterates over messages as they come, once. The consumer must outlive it. For the thread that
+    /// may call `next`.
     class Iterator {
       public:
-        using iterator_concept = std::input_iterator_tag;
-        using difference_type = std::ptrdiff_t;
-        using value_type = MessageGuard<T>;
+        using iterator_concept = std::input_iterator_tag; ///< it goes over the messages once
+        using difference_type = std::ptrdiff_t; ///< only for the concept: there are no distances
+        using value_type = MessageGuard<T>;     ///< one message and its settlement
 
+        /// Waits for the first message. Throws as operator++.
         explicit Iterator(Consumer& consumer) : m_consumer(&consumer) { advance(); }
 
+        /// The guard of the current message. Settle it or move it out; the reference is valid until
+        /// the next step. Not for an iterator at the end.
         [[nodiscard]] MessageGuard<T>& operator*() const noexcept { return *m_guard; }
+        /// Destroys the current guard, which rejects an unsettled message, and waits for the next
+        /// one. Throws what `next` throws, except DecodeError; the iterator is at the end then.
         Iterator& operator++() {
             m_guard.reset();
             advance();
             return *this;
         }
+        /// Does the same.
         void operator++(int) { ++*this; }
+        /// True when the iterator has no message: after a stop, or after a step that threw.
         friend bool operator==(const Iterator& iterator, std::default_sentinel_t) noexcept {
             return !iterator.m_guard;
         }

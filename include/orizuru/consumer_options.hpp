@@ -22,6 +22,8 @@ enum class AckMode {
                ///< a third of the lease sends the acks
 };
 
+/// Options of a Consumer or an AsyncConsumer. Their constructors throw std::invalid_argument for
+/// those out of range.
 struct ConsumerOptions {
     /// Label in the consumer's id, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
     /// also names its connections (CLIENT SETNAME) where the address has no client_name; a user
@@ -38,6 +40,7 @@ struct ConsumerOptions {
     /// it has not handed out.
     int prefetch = 1;
 
+    /// Chooses if ack() waits for Redis; deferred acks share round trips.
     AckMode ack = AckMode::immediate;
 
     /// Larger payloads go to the dead list undecoded, with DecodeError; the guard's push refuses

@@ -27,6 +27,7 @@ namespace orizuru {
 
 /// An address and its credentials: a cheap value, no connection. Copies share what was parsed,
 /// which does not change: any number of threads may read it. Of no use once it was moved from.
+/// References that it returns are valid as long as it or a copy of it.
 class Endpoint {
   public:
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
@@ -44,18 +45,27 @@ class Endpoint {
     /// and follows when another node gets it. The hosts are some of the nodes; it learns of others
     /// where it may ask for CLUSTER SLOTS. A Connection of your own goes to any of the nodes.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
+    /// Does the same for a std::string.
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
+    /// Does the same for a std::string_view.
     Endpoint(std::string_view uri);
 
     /// The socket's path; empty for TCP. With sentinels and in a Cluster, path and host are empty.
     [[nodiscard]] const std::string& path() const noexcept { return m_parts.address->path; }
+    /// A name or an IP address, IPv6 without brackets; empty for a Unix socket.
     [[nodiscard]] const std::string& host() const noexcept { return m_parts.address->server.host; }
+    /// The port of host(), 6379 unless the address has another; without a meaning where that is
+    /// empty.
     [[nodiscard]] int port() const noexcept { return m_parts.address->server.port; }
+    /// The number of the database, 0 unless the address has another; always 0 in a Cluster.
     [[nodiscard]] int db() const noexcept { return m_parts.address->db; }
+    /// The name for AUTH; empty = the default user.
     [[nodiscard]] const std::string& user() const noexcept { return m_parts.address->user; }
+    /// The password for AUTH; nothing = connections send no AUTH.
     [[nodiscard]] const std::optional<std::string>& password() const noexcept {
         return m_parts.address->password;
     }
+    /// The name that connections give themselves (CLIENT SETNAME); empty = the address has none.
     [[nodiscard]] const std::string& client_name() const noexcept {
         return m_parts.address->client_name;
     }

@@ -45,11 +45,13 @@ struct detail::PushCount {
 /// The object that threw reconnects at its next use where it has to.
 class ConnectionError : public Error {
   public:
+    /// Says if the command may have run.
     enum class Outcome {
         not_run, ///< the command did not reach Redis
         in_doubt ///< the command may or may not have run
     };
 
+    /// `what` is the text of what(). By default, nothing has run.
     explicit ConnectionError(const std::string& what, Outcome outcome = Outcome::not_run)
         : Error(what), m_outcome(outcome) {}
 
@@ -64,6 +66,7 @@ class ConnectionError : public Error {
 /// may now answer at the address (READONLY, MASTERDOWN): then the next use reconnects.
 class ReplyError : public Error {
   public:
+    /// `code` is the first word of Redis' error, `what` the text of what().
     [[gnu::cold]] ReplyError(std::string code, const std::string& what)
         : Error(what), m_code(std::make_shared<const std::string>(std::move(code))) {}
 
@@ -78,6 +81,7 @@ class ReplyError : public Error {
 /// server's proto-max-bulk-len. It was not pushed. Its producer goes on, by a new connection.
 class RefusedError : public ReplyError {
   public:
+    /// `payload` has the bytes of the refused message; the others are as for ReplyError.
     [[gnu::cold]] RefusedError(std::string code, const std::string& what, std::string payload)
         : ReplyError(std::move(code), what),
           m_payload(std::make_shared<const std::string>(std::move(payload))) {}
@@ -104,6 +108,7 @@ class EncodeError : public Error {
 /// list; you can call `next()` again.
 class DecodeError : public Error {
   public:
+    /// `what` is the text of what(), `payload` has the bytes of the message.
     [[gnu::cold]] DecodeError(const std::string& what, std::string payload)
         : Error(what), m_payload(std::make_shared<const std::string>(std::move(payload))) {}
 

@@ -11,6 +11,7 @@
 
 namespace orizuru {
 
+/// Kinds of events of consumers and collectors.
 enum class EventKind {
     disconnected,       ///< a connection broke in use, or one that Redis had closed cannot be
                         ///< replaced; the consumer connects again; detail: why
@@ -46,11 +47,11 @@ enum class EventKind {
 /// may block, and what it blocks is a call of yours, a beat or a pass of a collector: give a log
 /// without room to another thread, or drop its lines.
 struct Event {
-    EventKind kind;
-    std::string_view queue;
+    EventKind kind;            ///< says which fact `detail` gives
+    std::string_view queue;    ///< name of the queue that it is about
     std::string_view consumer; ///< id of the incarnation; empty without one
-    std::string_view detail;
-    std::string_view payload;
+    std::string_view detail;   ///< text for people, as its kind says; may be empty
+    std::string_view payload;  ///< bytes of the message that it is about; empty if it is about none
 };
 
 /// The enumerator's name, for log lines.

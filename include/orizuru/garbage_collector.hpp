@@ -28,7 +28,9 @@ class GarbageCollector {
     GarbageCollector(Endpoint endpoint, std::string queue, GarbageCollectorOptions options = {});
     GarbageCollector(const GarbageCollector&) = delete;
     GarbageCollector& operator=(const GarbageCollector&) = delete;
+    /// Takes over the connection; a call on the other one then throws std::logic_error.
     GarbageCollector(GarbageCollector&&) noexcept;
+    /// Closes its own connection and takes over that of the other one, as the constructor does.
     GarbageCollector& operator=(GarbageCollector&&) noexcept;
     ~GarbageCollector();
 

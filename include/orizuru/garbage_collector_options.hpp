@@ -12,6 +12,8 @@
 
 namespace orizuru {
 
+/// Options of a GarbageCollector or a BackgroundCollector. Their constructors throw
+/// std::invalid_argument for those out of range.
 struct GarbageCollectorOptions {
     /// Number of times that a message may be blamed for a consumer's death; the next time it goes
     /// to the dead list. The counts expire 72 h after the last one was added.
@@ -63,6 +65,7 @@ struct Collected {
     std::uint64_t consumers = 0; ///< consumers found dead
     std::uint64_t suspects = 0;  ///< those of `reclaimed` that wait apart
 
+    /// True when all counts are equal.
     friend bool operator==(const Collected&, const Collected&) = default;
 };
 

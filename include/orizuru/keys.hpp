@@ -82,39 +82,69 @@ class Keys {
     /// The set of the queues that workers serve or have served.
     [[nodiscard]] static std::string queues() { return "orizuru:queues"; }
 
+    /// List: the source, whose key is the name of the queue. Pushed left, taken right. Valid as
+    /// long as this object.
     [[nodiscard]] const std::string& source() const noexcept { return m_source; }
+    /// Set: the ids of the registered consumers.
     [[nodiscard]] std::string consumers() const { return key("consumers"); }
+    /// String: expires when the consumer goes unheard for its lease.
     [[nodiscard]] std::string heartbeat(std::string_view id) const { return key("heartbeat:", id); }
+    /// List: the messages that the consumer holds, then its header. A string in its place is a
+    /// fence: the consumer has gone.
     [[nodiscard]] std::string processing(std::string_view id) const {
         return key("processing:", id);
     }
+    /// String: exists while Redis takes writes, and says since when it has.
     [[nodiscard]] std::string writes() const { return key("writes"); }
+    /// List: rejected messages, which a collector requeues.
     [[nodiscard]] std::string unack() const { return key("unack"); }
+    /// List: undecodable, buried and poison messages, each in an entry with its reason.
     [[nodiscard]] std::string dead() const { return key("dead"); }
+    /// Hash: how often a message was blamed for the death of a consumer.
     [[nodiscard]] std::string recoveries() const { return key("recoveries"); }
+    /// List: blamed messages, which wait apart until they are tried again.
     [[nodiscard]] std::string suspects() const { return key("suspects"); }
+    /// String: exists when a consumer has lately asked for suspects; expires.
     [[nodiscard]] std::string suspects_asked() const { return key("suspects:asked"); }
+    /// String: exists when a collector has lately begun a pass; expires.
     [[nodiscard]] std::string collected() const { return key("collected"); }
+    /// String: exists when a collector has lately searched for lists without an owner; expires.
     [[nodiscard]] std::string swept() const { return key("swept"); }
+    /// Sorted set: messages that are not yet due, each behind an 8-byte number, by their times.
     [[nodiscard]] std::string scheduled() const { return key("scheduled"); }
+    /// String: the last number that a scheduled message was given.
     [[nodiscard]] std::string scheduled_sequence() const { return key("scheduled:sequence"); }
+    /// List: has an element when a message was scheduled that comes due before all others.
     [[nodiscard]] std::string scheduled_wake() const { return key("scheduled:wake"); }
+    /// Sorted set: the ids of the schedulers, by when each was last heard.
     [[nodiscard]] std::string schedulers() const { return key("schedulers"); }
+    /// Hash: the last occurrence of each recurrence, by its name.
     [[nodiscard]] std::string recurring() const { return key("recurring"); }
+    /// String: the lock of a unique job, with how it is released and the job's id.
     [[nodiscard]] std::string unique(std::string_view id) const { return key("unique:", id); }
+    /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
+    /// Hash: a job's progress, with fraction, note and time; expires.
     [[nodiscard]] std::string progress(std::string_view job_id) const {
         return key("progress:", job_id);
     }
+    /// String: a job's result; expires.
     [[nodiscard]] std::string result(std::string_view job_id) const {
         return key("result:", job_id);
     }
+    /// Hash: a claim of the id, with its state, fence and lease; once done, with its result.
     [[nodiscard]] std::string once(std::string_view id) const { return key("once:", id); }
+    /// String: the fencing token of the last claim.
     [[nodiscard]] std::string fences() const { return key("fences"); }
+    /// String: the number of shards that producers push to, and which others are read.
     [[nodiscard]] std::string shards() const { return key("shards"); }
+    /// String: epoch and sequence of the last entry that a ledger has sent.
     [[nodiscard]] std::string ledger() const { return key("ledger"); }
+    /// Hash: the last report of the worker whose consumer has this id; expires.
     [[nodiscard]] std::string worker(std::string_view id) const { return key("worker:", id); }
+    /// Hash: how the jobs of all workers have ended, and how long they took.
     [[nodiscard]] std::string counts() const { return key("counts"); }
+    /// Hash: how they ended on that day, in UTC; expires.
     [[nodiscard]] std::string counts(std::string_view date) const { return key("counts:", date); }
 
   private:

@@ -35,8 +35,10 @@ inline constexpr bool is_kept_whole =
 
 } // namespace detail
 
+/// @cond
 template <class T>
 class Consumer;
+/// @endcond
 
 /// One delivery of a message, settled exactly once: by ack, reject, release, push, bury or settle,
 /// or by the destructor, which rejects.
@@ -68,6 +70,8 @@ class [[nodiscard]] MessageGuard {
     /// For consumers and workers: `decode` returns the message. There is nothing to settle yet.
     template <class Decode>
     MessageGuard(Key /*unused*/, Decode decode) : m_message(hold(decode)) {}
+    /// Takes over the message and its settlement; the other guard has none then, and counts as
+    /// settled.
     MessageGuard(MessageGuard&&) noexcept = default;
     /// Settles its own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
@@ -88,6 +92,7 @@ class [[nodiscard]] MessageGuard {
         assert(!m_core.moved_from() && "the message guard was moved from");
         return message();
     }
+    /// A pointer to the message, valid as operator*.
     [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
     /// Moves the message out, for one that is large or cannot be copied. The guard is still to be

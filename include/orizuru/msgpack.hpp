@@ -200,6 +200,7 @@ struct MsgpackAppender {
 template <class T>
 concept MsgpackAdapted = detail::MsgpackAdapted<T>::value;
 
+/// Writes and reads T as msgpack, within the bounds that the top of this header lists.
 template <MsgpackAdapted T>
 struct Codec<T> {
     /// Throws std::invalid_argument when decode would refuse the bytes. Up to 4 MiB, only a type of

@@ -10,6 +10,9 @@
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
 #else
 
+/// @namespace orizuru
+/// A reliable message queue on Redis.
+
 #include <orizuru/background_collector.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>

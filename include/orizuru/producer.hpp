@@ -26,11 +26,13 @@ namespace detail {
 struct ProducerAccess;
 } // namespace detail
 
+/// @cond
 // For a T without a Codec that can encode it.
 template <class T>
 class Producer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
+/// @endcond
 
 /// Pushes messages to one queue: one connection, for one thread at a time.
 ///
@@ -96,6 +98,7 @@ class Producer<T> {
         };
         return m_core.push_all(payloads);
     }
+    /// Does the same for a list in braces.
     std::uint64_t push_all(std::initializer_list<T> messages) {
         return push_all<const std::initializer_list<T>&>(messages);
     }
@@ -109,7 +112,10 @@ class Producer<T> {
         return m_core.command(name, bytes);
     }
 
+    /// The keys of the queue. Valid as long as this producer; throws std::logic_error when it was
+    /// moved from.
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    /// The options as they were given. Valid, and throws, as keys().
     [[nodiscard]] const ProducerOptions& options() const { return m_core.options(); }
 
     /// The length of the queue.

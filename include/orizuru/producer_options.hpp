@@ -16,6 +16,8 @@ struct Replicas {
     std::chrono::milliseconds within = std::chrono::seconds(1);
 };
 
+/// Options of a Producer, an AsyncProducer or a ShardedProducer. Their constructors throw
+/// std::invalid_argument for those out of range.
 struct ProducerOptions {
     /// push() refuses larger payloads with EncodeError before it sends anything. In bytes, up to
     /// 512 MiB; keep it at or below the consumers' max_payload.

@@ -37,6 +37,8 @@ class CachedScript;
 /// Cheap to copy, immutable, safe to use from any thread.
 class Script {
   public:
+    /// Makes the whole script from a copy of `body`, which Redis reads when a guard settles first
+    /// with it: an error in the body is a ReplyError there.
     explicit Script(std::string_view body);
 
     /// The whole script as Redis receives it. Valid as long as this script or a copy of it.

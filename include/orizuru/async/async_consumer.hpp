@@ -50,11 +50,13 @@ class GuardSlot final : public MessageSlot {
 
 } // namespace detail
 
+/// @cond
 // For a T without a Codec that can decode it.
 template <class T>
 class AsyncConsumer : detail::NoCodec<T, detail::Coding::decode> {
     using detail::NoCodec<T, detail::Coding::decode>::NoCodec;
 };
+/// @endcond
 
 /// A Consumer whose messages any number of coroutines and threads take, none of which waits in a
 /// thread. It has the connections of a Consumer, and a thread more, which waits for all.
@@ -109,13 +111,18 @@ class AsyncConsumer<T> {
     /// Ends all waits for messages, within 20 ms, and those that are begun later. What was fetched
     /// and not handed out is requeued. Guards and their settlements go on.
     void stop() noexcept { m_core.stop(); }
+    /// True once stop() was called; waits that it ends may not have ended yet.
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
-    /// As Consumer::name and connected.
+    /// As Consumer::name.
     [[nodiscard]] std::string name() const { return m_core.id(); }
+    /// As Consumer::connected.
     [[nodiscard]] bool connected() const { return m_core.connected(); }
 
+    /// The keys of the queue. Valid as long as this consumer; throws std::logic_error when it was
+    /// moved from.
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    /// The options as they were given. Valid, and throws, as keys().
     [[nodiscard]] const ConsumerOptions& options() const { return m_core.options(); }
 
   private:

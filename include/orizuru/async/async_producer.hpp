@@ -25,11 +25,13 @@ namespace detail {
 struct AsyncProducerAccess;
 } // namespace detail
 
+/// @cond
 // For a T without a Codec that can encode it.
 template <class T>
 class AsyncProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
+/// @endcond
 
 /// Pushes messages to one queue; any number of threads and coroutines may share it. It owns one
 /// connection and one thread.
@@ -83,7 +85,10 @@ class AsyncProducer<T> {
     /// that runs counts.
     [[nodiscard]] std::size_t unconfirmed() const { return m_core.unconfirmed(); }
 
+    /// The keys of the queue. Valid as long as this producer; throws std::logic_error when it was
+    /// moved from.
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
+    /// The options as they were given. Valid, and throws, as keys().
     [[nodiscard]] const ProducerOptions& options() const { return m_core.options(); }
 
   private:

@@ -29,19 +29,23 @@ enum class Overflow {
                 ///< jobs among them release their locks (unique.hpp)
 };
 
+/// The bound of a queue for one push.
 struct QueueBound {
     /// 1 or more.
     std::int64_t max_length;
+    /// Decides when the queue has `max_length` messages already.
     Overflow overflow = Overflow::refuse;
 };
 
+/// The result of push_bounded.
 struct BoundedPush {
-    bool pushed;
+    bool pushed; ///< false: the queue was full and the message was refused
     /// More than one when the queue was longer than the bound; up to 1000, or as many as have 4
     /// MiB. If it is longer still, the pushes that follow drop the rest.
     std::uint64_t dropped;
     std::uint64_t length; ///< the queue's after the push
 
+    /// True when all members are equal.
     friend bool operator==(const BoundedPush&, const BoundedPush&) = default;
 };
 

@@ -34,6 +34,7 @@ class Cron {
     /// expression without occurrences, such as 30 February.
     explicit Cron(std::string expression);
 
+    /// The expression as it was given. Valid as long as this object.
     [[nodiscard]] const std::string& expression() const noexcept { return m_expression; }
 
     /// The first occurrence after a time. Where a zone changes its clocks, occurrences in the

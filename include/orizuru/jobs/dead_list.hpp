@@ -29,8 +29,8 @@ namespace orizuru {
 
 /// One element of a dead list.
 struct DeadEntry {
-    std::string payload;
-    std::string reason;
+    std::string payload; ///< bytes of the message; empty if the element is no entry
+    std::string reason;  ///< why it died; empty if nobody gave a reason
     /// Time at which it died, by Redis' clock.
     std::chrono::sys_time<std::chrono::milliseconds> time{};
     /// The element as Redis has it.
@@ -59,9 +59,10 @@ void validate(const DeadLimits& limits);
 
 /// The result of redrive_all.
 struct Redriven {
-    std::uint64_t redriven = 0;
+    std::uint64_t redriven = 0;   ///< entries whose payloads are back on the queue
     std::uint64_t unreadable = 0; ///< elements that are no entries: they have stayed
 
+    /// True when both counts are equal.
     friend bool operator==(const Redriven&, const Redriven&) = default;
 };
 
@@ -81,7 +82,9 @@ class DeadList {
     DeadList(std::shared_ptr<Connection> connection, std::string queue);
     DeadList(const DeadList&) = delete;
     DeadList& operator=(const DeadList&) = delete;
+    /// Takes over the connection; a call on the other one then throws std::logic_error.
     DeadList(DeadList&&) noexcept = default;
+    /// Does the same, and gives up its own connection.
     DeadList& operator=(DeadList&&) noexcept = default;
     ~DeadList() = default;
 

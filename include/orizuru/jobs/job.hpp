@@ -53,12 +53,15 @@
 
 namespace orizuru {
 
+/// A payload in its envelope, with all that a worker needs to try it, and to try it again. make_job
+/// and JobProducer make it.
 template <class T>
 struct Job {
     /// Chosen by the maker of the job; `make_job` takes 128 random bits.
     std::string id;
     /// Which try this is, from 1.
     int attempt = 1;
+    /// Time at which it was made; no retry changes it.
     JobTime first_enqueued_at{};
     /// Time at which this try was enqueued; if it was put off, the time it is due; if a person had
     /// it served from the dead list, or before its time, the time of that.
@@ -82,6 +85,7 @@ struct Job {
     std::string kind = {};
     /// Number of tries in all; empty: as its RetryPolicy says.
     std::optional<int> max_attempts = {};
+    /// The message itself, which Codec<T> encodes.
     T payload;
 
     /// The version of the envelope. An envelope that is newer than this library is written back as
@@ -92,6 +96,7 @@ struct Job {
     /// The fields of a newer version, a msgpack value each.
     std::vector<std::string> later = {};
 
+    /// True when expires_at is set and not later than `now`.
     [[nodiscard]] bool expired(JobTime now) const noexcept {
         return expires_at && *expires_at <= now;
     }
@@ -127,8 +132,11 @@ inline constexpr bool has_codec<Job<T>> = has_codec<T>;
 
 } // namespace detail
 
+/// Writes and reads the envelope as a msgpack array, with the payload as Codec<T> encodes it.
 template <class T>
 struct Codec<Job<T>> {
+    /// Appends the envelope. Throws std::invalid_argument when a field is out of its range; what
+    /// Codec<T> throws.
     static void encode(const Job<T>& job, std::string& out) requires MessageEncodable<T> {
         if (job.id.empty() || job.id.size() > detail::longest_job_id) {
             throw std::invalid_argument("a job's id must have 1 to 512 bytes");

@@ -55,12 +55,14 @@ struct JobOptions {
     std::optional<int> max_attempts = {};
     /// Pushed only when no other job of the queue holds the lock of this id (unique.hpp).
     std::optional<std::string> unique = {};
+    /// Options of the lock; without `unique` they have no effect.
     UniqueOptions unique_options = {};
     /// Pushed only when the queue is not full (bounded_push.hpp), or in place of the oldest; not
     /// together with `unique`, nor for later.
     std::optional<QueueBound> bound = {};
 };
 
+/// Options of a JobProducer.
 template <class T>
 struct JobProducerOptions {
     /// Which of the queue's handlers the jobs are for (Worker::handle); empty: the one without a
@@ -77,11 +79,13 @@ struct JobProducerOptions {
     Replicas replicas = {};
 };
 
+/// @cond
 // For a T without a Codec that can encode it.
 template <class T>
 class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
+/// @endcond
 
 /// Pushes jobs to one queue, each in its envelope: one connection, used by one thread at a time.
 ///
@@ -150,6 +154,7 @@ class JobProducer<T> {
         return ids;
     }
 
+    /// Does the same for a list in braces.
     std::vector<std::string> push_all(std::initializer_list<T> payloads,
                                       const JobOptions& options = {}) {
         return push_all<const std::initializer_list<T>&>(payloads, options);

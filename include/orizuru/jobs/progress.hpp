@@ -24,7 +24,7 @@ namespace orizuru {
 /// The progress that a job has written last.
 struct JobProgress {
     double fraction = 0; ///< 0 to 1
-    std::string note;
+    std::string note;    ///< text for people; empty if the job gave none
     std::chrono::sys_time<std::chrono::milliseconds> when{}; ///< by Redis' clock
 };
 
@@ -37,14 +37,18 @@ struct JobProgress {
 /// memory is full, writing is refused as OOM and what was there stays.
 class Progress {
   public:
+    /// The most bytes of a note.
     static constexpr std::size_t longest_note = 1'000;
+    /// The most bytes of a result: 16 MiB.
     static constexpr std::size_t largest_result = std::size_t{16} << 20;
 
     /// Connects. Throws as Producer's constructor does.
     Progress(Endpoint endpoint, std::string queue);
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
+    /// Takes over the connection; a call on the other one then throws std::logic_error.
     Progress(Progress&&) noexcept = default;
+    /// Does the same, and gives up its own connection.
     Progress& operator=(Progress&&) noexcept = default;
     ~Progress() = default;
 

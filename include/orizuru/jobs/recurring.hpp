@@ -36,18 +36,22 @@
 
 namespace orizuru {
 
+/// A message that is pushed again and again, at the occurrences of a cron expression.
 template <class T>
 struct Recurrence {
     /// Identifies it in Redis; unique within the queue.
     std::string name;
+    /// Says when it occurs, by the clocks of `zone`.
     Cron cron;
     /// Makes the message of an occurrence. Several processes may each make one; one is pushed.
     std::function<T(std::chrono::sys_seconds)> message;
+    /// UTC by default.
     TimeZone zone = {};
     /// The most missed occurrences to push, newest kept; 1 to 1000.
     int catch_up = 1;
 };
 
+/// Options of a Recurring.
 struct RecurringOptions {
     /// The longest time between two reads of Redis' clock, in case it is set. 100 ms to 24 h.
     std::chrono::milliseconds poll = std::chrono::seconds(10);

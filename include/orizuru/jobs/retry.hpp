@@ -78,10 +78,11 @@ enum class RetryOutcome {
     lost       ///< no change: the lease was lost before, another consumer has it
 };
 
+/// The result of `retry`.
 struct Retried {
-    RetryOutcome outcome;
-    std::chrono::milliseconds delay{};
-    std::string reason = {}; ///< set if it was buried: as it is on the dead list
+    RetryOutcome outcome;              ///< says which of the following is set
+    std::chrono::milliseconds delay{}; ///< set if it was put off: time until it is due
+    std::string reason = {};           ///< set if it was buried: as it is on the dead list
 };
 
 namespace detail {

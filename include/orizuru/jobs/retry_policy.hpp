@@ -25,21 +25,24 @@ enum class Exhausted {
 
 /// Decision about a job that has failed.
 struct RetryDecision {
+    /// Chooses what happens to the job.
     enum class Action {
         by_policy, ///< as the rest of the policy says
         retry,     ///< it is tried again after `delay`, unless this was its last try
         discard,   ///< it is acked: nobody needs it
         bury       ///< to the dead list
     };
-    Action action = Action::by_policy;
-    std::chrono::milliseconds delay{};
+    Action action = Action::by_policy; ///< by_policy: as if there were no `decide`
+    std::chrono::milliseconds delay{}; ///< for `retry` alone; bounded to 0 to 100 years
 };
 
+/// Decides if and when a failed job is tried again.
 struct RetryPolicy {
     /// Number of tries of a job in all, unless the job says so itself (JobOptions::max_attempts).
     /// It is looked at when a try fails; tries that end with the death of a worker are added then,
     /// and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
+    /// Gives the time until the next try; must not be empty.
     Backoff backoff = orizuru::backoff::polynomial();
     /// Time after its first failure for which a job is tried again; 0 or less = however long it
     /// takes. Its wait before that failure does not count.
@@ -47,6 +50,7 @@ struct RetryPolicy {
     /// Queue in which it is tried again; empty = the one it came from. In a cluster it must lie in
     /// the same slot.
     std::string retry_queue = {};
+    /// Chooses what happens after the last try.
     Exhausted exhausted = Exhausted::bury;
     /// Decides by the exception (std::rethrow_exception tells which one it is) and by the number of
     /// the try, from 1. When it is empty, and for DoNotRetry and Discard, the policy decides.

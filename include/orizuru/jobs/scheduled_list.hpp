@@ -26,7 +26,7 @@ namespace orizuru {
 
 /// One scheduled message.
 struct ScheduledEntry {
-    std::string payload;
+    std::string payload; ///< bytes of the message, as they go to the queue
     /// Time at which it is due, by Redis' clock.
     JobTime due{};
     /// The element as Redis has it: it tells equal messages apart.
@@ -53,7 +53,9 @@ class ScheduledList {
     ScheduledList(std::shared_ptr<Connection> connection, std::string queue);
     ScheduledList(const ScheduledList&) = delete;
     ScheduledList& operator=(const ScheduledList&) = delete;
+    /// Takes over the connection; a call on the other one then throws std::logic_error.
     ScheduledList(ScheduledList&&) noexcept = default;
+    /// Does the same, and gives up its own connection.
     ScheduledList& operator=(ScheduledList&&) noexcept = default;
     ~ScheduledList() = default;
 

@@ -64,7 +64,9 @@ class Scheduler {
     Scheduler(Endpoint endpoint, std::string queue, SchedulerOptions options = {});
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
+    /// Takes over both connections; a call on the other one then throws std::logic_error.
     Scheduler(Scheduler&&) noexcept;
+    /// Closes its own connections and takes over those of the other one, as the constructor does.
     Scheduler& operator=(Scheduler&&) noexcept;
     ~Scheduler();
 

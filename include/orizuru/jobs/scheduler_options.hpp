@@ -10,6 +10,7 @@
 
 namespace orizuru {
 
+/// Options of a Scheduler.
 struct SchedulerOptions {
     /// The longest time, on average, between two looks by all schedulers of a queue together, in
     /// case the one that was woken has died. 100 ms to 24 h.

@@ -30,6 +30,7 @@ class TimeZone {
     /// Throws std::invalid_argument with the name and the reason.
     explicit TimeZone(std::string name);
 
+    /// The name as it was given, "UTC" without one. Valid as long as this object.
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
 
     /// Returns what the clocks of the zone show.

@@ -15,10 +15,12 @@ enum class UniqueRelease {
     never      ///< no event: the id is used once; its key stays in Redis for ever
 };
 
+/// Options of a unique job's lock.
 struct UniqueOptions {
     /// Time the lock lasts, counted from when the job is due. Choose it longer than the job can
     /// wait and run, its retries included. 1 ms to 100 years; `never` has none.
     std::chrono::milliseconds ttl = std::chrono::hours(24);
+    /// Chooses what ends the lock.
     UniqueRelease release = UniqueRelease::on_ack;
 };
 

@@ -62,6 +62,7 @@ class OnceClaims;
 /// Renewing, completing and releasing work when Redis' memory is full; a claim is refused as OOM.
 class Once {
   public:
+    /// The most bytes of a result: 1 MiB.
     static constexpr std::size_t largest_result = detail::largest_once_result;
 
     /// Connects. `scope` names the keys as a queue does: that of the messages, or another one,

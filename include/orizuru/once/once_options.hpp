@@ -8,6 +8,7 @@
 
 namespace orizuru {
 
+/// Options of a Once.
 struct OnceOptions {
     /// Time a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a consumer's
     /// beats, at least the consumer's lease, of which each has three.

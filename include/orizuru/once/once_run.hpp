@@ -13,6 +13,7 @@
 
 namespace orizuru {
 
+/// Outcome of Once::run.
 enum class OnceOutcome {
     ran,      ///< it was done, and is marked as done
     repeated, ///< it was done before: nothing has run
@@ -20,8 +21,9 @@ enum class OnceOutcome {
     lost      ///< it was done, but the claim or the message was lost meanwhile: it may be repeated
 };
 
+/// The result of Once::run.
 struct OnceRun {
-    OnceOutcome outcome;
+    OnceOutcome outcome;                  ///< says if the effect has run
     std::optional<std::string> result{};  ///< this run's or that of the one before
     std::chrono::milliseconds busy_for{}; ///< if busy: until the other lease ends
 };

@@ -52,12 +52,13 @@ class Cli {
     struct Call {
         const Endpoint& endpoint;                  ///< for the address that the user has named
         const std::vector<std::string>& arguments; ///< behind the command's name
-        std::ostream& out;
+        std::ostream& out;    ///< for its output: std::cout, or the stream given to run()
         std::stop_token stop; ///< requested by SIGINT and SIGTERM
     };
     /// Throws std::invalid_argument for a wrong usage.
     using Command = std::function<void(const Call& call)>;
 
+    /// Takes all addresses except those with TLS.
     Cli() : Cli([](std::string_view uri) { return Endpoint(uri); }) {}
     /// With `orizuru::tls_endpoint` of tls.hpp it takes addresses with TLS, too.
     explicit Cli(Connect connect) : m_connect(std::move(connect)) {}

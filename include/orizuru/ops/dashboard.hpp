@@ -56,6 +56,8 @@ class Dashboard {
     /// std::bad_alloc only.
     [[nodiscard]] DashboardResponse handle(const DashboardRequest& request);
 
+    /// The token that allows its holder all that `read_only` leaves: that of the options, or one
+    /// that was drawn at random. Valid as long as the dashboard.
     [[nodiscard]] const std::string& token() const noexcept;
     /// The page's address with the token in its fragment, which browsers do not send; `origin` is
     /// where it is mounted, such as "http://127.0.0.1:8080".

@@ -16,11 +16,12 @@ namespace orizuru {
 
 /// Rights of a viewer.
 enum class DashboardAccess {
-    none,
-    read,
+    none, ///< no data
+    read, ///< all data, but changes nothing
     write ///< also pause queues, and run, move and remove messages
 };
 
+/// Options of a Dashboard.
 struct DashboardOptions {
     /// Allows its holder everything. At least 16 characters of A-Z a-z 0-9 _ . - Empty: 128 random
     /// bits.

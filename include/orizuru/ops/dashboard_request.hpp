@@ -15,22 +15,24 @@ namespace orizuru {
 /// The header fields of a message, in their order.
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
+/// A request, as your HTTP server has read it. It has no body: all parameters are in the query.
 struct DashboardRequest {
     std::string method; ///< "GET"
     /// From "/", below the path at which the dashboard is mounted; as it came, percent-encoded.
     std::string path;
-    std::string query; ///< behind the "?", as it came
-    HttpHeaders headers;
+    std::string query;   ///< behind the "?", as it came
+    HttpHeaders headers; ///< as they came; `header` finds one
 
     /// The value of a header, in whatever case its name is written; nothing when it is not there,
     /// or twice.
     [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
 };
 
+/// The response that your HTTP server is to send.
 struct DashboardResponse {
-    int status = 200;
+    int status = 200;    ///< the HTTP status code
     HttpHeaders headers; ///< all but Content-Length
-    std::string body;
+    std::string body;    ///< its bytes, of the type that Content-Type names
 };
 
 inline std::optional<std::string_view>

@@ -15,8 +15,8 @@ namespace orizuru {
 
 /// Outcomes of a queue's jobs on one day.
 struct DayCounts {
-    std::chrono::sys_days day; ///< in UTC, by Redis' clock
-    WorkerStatistics outcomes = {};
+    std::chrono::sys_days day;      ///< in UTC, by Redis' clock
+    WorkerStatistics outcomes = {}; ///< jobs of all workers; zeros if none ended
 };
 
 /// The last report of a worker.
@@ -24,6 +24,7 @@ struct WorkerReport {
     /// The worker's consumer of this queue; `label:host:pid:` are its first parts.
     std::string consumer_id;
     JobTime started; ///< by Redis' clock, as the worker knew it
+    /// Number of this queue's jobs or batches that it ran then.
     std::uint64_t running = 0;
     std::uint64_t threads = 0; ///< for all of its queues
     /// Since it began.

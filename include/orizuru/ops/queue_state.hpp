@@ -25,17 +25,18 @@ enum class Place {
     dead       ///< until a person decides
 };
 
+/// The numbers of a queue at one moment.
 struct QueueState {
-    std::string queue;
-    std::uint64_t waiting = 0;
-    std::uint64_t held = 0;
-    std::uint64_t scheduled = 0;
-    std::uint64_t rejected = 0;
-    std::uint64_t suspected = 0;
-    std::uint64_t dead = 0;
+    std::string queue;           ///< its name
+    std::uint64_t waiting = 0;   ///< messages in the queue
+    std::uint64_t held = 0;      ///< messages that consumers hold, also those that died
+    std::uint64_t scheduled = 0; ///< messages that a scheduler has not moved yet
+    std::uint64_t rejected = 0;  ///< messages that wait for a collector
+    std::uint64_t suspected = 0; ///< messages that wait apart: Place::suspected
+    std::uint64_t dead = 0;      ///< elements of the dead list
     std::uint64_t consumers = 0; ///< registered, whether they are alive or not
     std::uint64_t unheard = 0;   ///< unheard for their lease: no collector has been here since
-    bool paused = false;
+    bool paused = false;         ///< workers must not take from it
     /// There are rejected messages, and for a day or longer no collector has been here.
     bool uncollected = false;
     /// Time at which the message to be served next was enqueued; empty if it is no job, or there is
@@ -47,20 +48,21 @@ struct QueueState {
     std::optional<JobTime> now = {};
 };
 
+/// A registered consumer.
 struct ConsumerState {
-    std::string id;
+    std::string id; ///< that of its incarnation: Consumer::name
     /// Rest of its lease; empty: it has gone unheard for its lease. Then a collector gives back
     /// what it holds.
     std::optional<std::chrono::milliseconds> lease_left = {};
-    std::uint64_t held = 0;
+    std::uint64_t held = 0; ///< messages that it holds
     /// Number of its settlements and fetches, about.
     std::uint64_t steps = 0;
 };
 
 /// A message where an Inspector has found it.
 struct PlacedMessage {
-    Place place = Place::waiting;
-    std::string payload;
+    Place place = Place::waiting; ///< says which of the following are set
+    std::string payload; ///< bytes of the message; empty for a dead element that is no entry
     /// The element as Redis has it, by which it is found again.
     std::string bytes;
     /// Why it died.

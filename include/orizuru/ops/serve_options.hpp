@@ -10,6 +10,7 @@
 
 namespace orizuru {
 
+/// Options of serve().
 struct ServeOptions {
     /// Listens also on an address that other machines reach. There is no TLS: a proxy has to add
     /// it. Name the hosts in DashboardOptions::hosts.

@@ -20,10 +20,11 @@
 
 namespace orizuru {
 
+/// A W3C trace context.
 struct TraceContext {
     /// 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01; empty: there is no trace.
     std::string traceparent = {};
-    std::string tracestate = {};
+    std::string tracestate = {}; ///< empty: none; without a traceparent it has no effect
 };
 
 /// True if it is a traceparent of version 00: the ids of trace and span are lower-case hexadecimal

@@ -25,6 +25,7 @@
 
 namespace orizuru {
 
+/// Options of a Database.
 struct DatabaseOptions {
     /// Begins the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
     std::string prefix = "orizuru_";
@@ -51,10 +52,14 @@ class Database {
     /// in a URI, a database with '@' in it, a database with '='. In the password of a URI '/' and
     /// '@' must be percent-encoded.
     Database(const char* conninfo) : Database(std::string_view(conninfo)) {}
+    /// Does the same for a std::string.
     Database(const std::string& conninfo) : Database(std::string_view(conninfo)) {}
+    /// Does the same with options; throws std::invalid_argument also for one out of its range.
     Database(std::string_view conninfo, DatabaseOptions options = {});
 
+    /// The beginning of the names of its tables. Valid as long as this object.
     [[nodiscard]] const std::string& prefix() const noexcept { return m_options.prefix; }
+    /// Time for which an operation tries again while the server is away.
     [[nodiscard]] std::chrono::milliseconds patience() const noexcept { return m_options.patience; }
 
     /// The server in messages: host, port, database and user as far as they were given; no

@@ -9,11 +9,13 @@
 
 namespace orizuru {
 
+/// Options of an Inbox.
 struct InboxOptions {
     /// Time a delivery waits while another one of the same id is being processed; 0 to 24 h.
     std::chrono::milliseconds wait = std::chrono::seconds(10);
 };
 
+/// Outcome for one id.
 enum class InboxOutcome {
     ran,      ///< the function has run, and is committed
     repeated, ///< it was committed before: nothing was done
@@ -23,8 +25,8 @@ enum class InboxOutcome {
 
 /// Result for one id in a batch.
 struct InboxResult {
-    InboxOutcome outcome = InboxOutcome::repeated;
-    std::exception_ptr failure = nullptr; ///< set if the outcome is `failed`
+    InboxOutcome outcome = InboxOutcome::repeated; ///< says if the function has run for the id
+    std::exception_ptr failure = nullptr;          ///< set if the outcome is `failed`
 };
 
 } // namespace orizuru

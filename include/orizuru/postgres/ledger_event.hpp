@@ -11,6 +11,7 @@
 
 namespace orizuru {
 
+/// Kinds of events of a LedgerReconciler.
 enum class LedgerEventKind {
     lease_ended,  ///< a job's worker went unheard: it is pending again; detail: whose lease ended
     died,         ///< a job is dead: unheard or buried in its last try, or expired; detail: why
@@ -30,10 +31,10 @@ enum class LedgerEventKind {
 /// `on_event` is called by the reconciler's thread, with no lock held; what it throws is swallowed.
 /// While it blocks, nothing is looked after.
 struct LedgerEvent {
-    LedgerEventKind kind;
-    std::string_view queue = {};
-    std::string_view job_id = {};
-    std::string_view detail = {};
+    LedgerEventKind kind;         ///< says which fact `detail` gives
+    std::string_view queue = {};  ///< its name; empty if it is about all queues
+    std::string_view job_id = {}; ///< empty if it is about no single job
+    std::string_view detail = {}; ///< text for people; empty if there is no more to say
 };
 
 /// The enumerator's name, for log lines.

@@ -14,10 +14,11 @@ namespace orizuru {
 
 /// Which changes of a job's state the ledger notes.
 enum class LedgerHistory {
-    all,
+    all,     ///< each change
     failures ///< failed tries, leases that ended, deaths and revivals
 };
 
+/// Options of a Ledger.
 struct LedgerOptions {
     /// Label in this worker's name in the ledger, for people: 1 to 100 of A-Z a-z 0-9 _ . -
     std::string name = "worker";
@@ -41,6 +42,7 @@ struct LedgerOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
+/// Outcome of Ledger::run for one job.
 enum class LedgerOutcome {
     completed, ///< the function has run, and is committed
     repeated,  ///< it was completed or dead before: nothing was done

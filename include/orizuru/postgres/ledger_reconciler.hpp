@@ -50,7 +50,9 @@ class LedgerReconciler {
     LedgerReconciler(Database database, Endpoint redis, LedgerReconcilerOptions options = {});
     LedgerReconciler(const LedgerReconciler&) = delete;
     LedgerReconciler& operator=(const LedgerReconciler&) = delete;
+    /// Takes over the connections; a call on the other one then throws std::logic_error.
     LedgerReconciler(LedgerReconciler&&) noexcept;
+    /// Closes its own connections and takes over those of the other one, as the constructor does.
     LedgerReconciler& operator=(LedgerReconciler&&) noexcept;
     ~LedgerReconciler();
 

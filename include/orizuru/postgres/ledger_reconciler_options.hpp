@@ -14,6 +14,7 @@
 
 namespace orizuru {
 
+/// Options of a LedgerReconciler.
 struct LedgerReconcilerOptions {
     /// Time between two sweeps, which look after all queues, whatever is due, and search them for
     /// lost messages; 100 ms to 24 h. A message must be this old before it can be found to be gone;

@@ -12,6 +12,7 @@
 
 namespace orizuru {
 
+/// Kinds of failures of an OutboxRelay.
 enum class OutboxEventKind {
     refused,        ///< Redis has refused the messages of `queue`
     redis_failed,   ///< Redis cannot be reached, or ends the connection at `queue`
@@ -22,10 +23,10 @@ enum class OutboxEventKind {
 /// the others go on. The views are valid during the call of `on_event` only. What `on_event` throws
 /// is swallowed.
 struct OutboxEvent {
-    OutboxEventKind kind;
-    std::string_view queue = {};
-    std::string_view detail = {};
-    std::chrono::milliseconds retry_in = {};
+    OutboxEventKind kind;                    ///< names the failure
+    std::string_view queue = {};             ///< its name; empty if all queues wait
+    std::string_view detail = {};            ///< the what() of the error
+    std::chrono::milliseconds retry_in = {}; ///< time until the next try
 };
 
 /// The enumerator's name, for log lines.

@@ -9,6 +9,7 @@
 
 namespace orizuru {
 
+/// The order in which a queue's messages are sent.
 enum class OutboxOrder {
     /// A queue's messages are sent in the order of the commits. One transaction with a push commits
     /// at a time, and waits for the disk alone.
@@ -18,6 +19,7 @@ enum class OutboxOrder {
     none
 };
 
+/// Options of an Outbox.
 struct OutboxOptions {
     /// The prefix of the tables, see DatabaseOptions.
     std::string prefix = "orizuru_";

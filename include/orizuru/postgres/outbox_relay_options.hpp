@@ -11,6 +11,7 @@
 
 namespace orizuru {
 
+/// Options of an OutboxRelay.
 struct OutboxRelayOptions {
     /// The most messages of a step, 1 to 1000. There are fewer when these have over 1 MiB.
     int batch = 1000;

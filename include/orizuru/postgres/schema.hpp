@@ -27,6 +27,7 @@ class Schema {
     /// The version that this library needs, exactly.
     static constexpr int version = detail::schema_needed;
 
+    /// Does not connect.
     explicit Schema(Database database);
 
     /// Brings the tables to `version`; returns the version before, 0 = there were none. It makes

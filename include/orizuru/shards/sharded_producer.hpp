@@ -20,11 +20,13 @@
 
 namespace orizuru {
 
+/// @cond
 // For a T without a Codec that can encode it.
 template <class T>
 class ShardedProducer : detail::NoCodec<T, detail::Coding::encode> {
     using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
+/// @endcond
 
 /// Pushes messages to the shards of one queue, for one thread at a time: a connection for each
 /// shard, made when the shard is first pushed to.
@@ -80,6 +82,7 @@ class ShardedProducer<T> {
             return true;
         });
     }
+    /// Does the same for a list in braces.
     std::uint64_t push_all(std::initializer_list<T> messages) {
         return push_all<const std::initializer_list<T>&>(messages);
     }

@@ -94,7 +94,9 @@ class JobRun {
     JobRun& operator=(const JobRun&) = delete;
     virtual ~JobRun() = default; // middleware may cast it to JobContext<T>
 
+    /// The name of the queue that the job was taken from. Valid as long as this run.
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
+    /// Job::id. Valid as long as this run, also when the handler has moved the guard away.
     [[nodiscard]] const std::string& id() const noexcept { return m_head.id; }
     /// The number of this attempt, from 1. Crashes of workers since the last failed attempt are not
     /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
@@ -185,6 +187,7 @@ class JobRun {
     /// Marks the job as failed, as if the handler had thrown a std::runtime_error. The worker
     /// retries or buries the job when the run has ended. For the same thread.
     void fail(std::string reason) { m_failure = std::move(reason); }
+    /// The reason that fail() was given last; nothing if it was not called. For the same thread.
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
@@ -256,7 +259,9 @@ class JobContext final : public JobRun {
     /// The guard of the job's message, locked against other threads.
     class LockedGuard {
       public:
+        /// The guard: settle it, or move it out. Use the reference only while this lock lives.
         [[nodiscard]] MessageGuard<Job<T>>& operator*() const noexcept { return *m_guard; }
+        /// Does the same, as a pointer.
         [[nodiscard]] MessageGuard<Job<T>>* operator->() const noexcept { return m_guard; }
 
       private:
@@ -277,7 +282,9 @@ class JobContext final : public JobRun {
              detail::GuardAccess::core(m_guard));
     }
 
+    /// The job with its payload. Valid as long as this context, until its guard is moved out.
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
+    /// Does the same, as a pointer.
     [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }
 
     /// Lets the handler settle the job itself: `context.guard()->bury("no such user")` or

@@ -57,6 +57,7 @@ class JobDone {
   public:
     /// Ends nothing.
     JobDone() noexcept = default;
+    /// Takes over the run; the other one then ends nothing.
     JobDone(JobDone&& other) noexcept = default;
     /// Ends its own run first, as the destructor does.
     JobDone& operator=(JobDone&& other) noexcept {

@@ -13,6 +13,7 @@ namespace orizuru {
 
 /// The end of a job's run, before the worker settles the job.
 struct JobEnd {
+    /// Ways in which a run ends.
     enum class Outcome {
         done,    ///< the handler has returned, or called its JobDone
         failed,  ///< for the reason in `why`
@@ -21,8 +22,8 @@ struct JobEnd {
         requeued ///< the worker shuts down, and the run does not count
     };
 
-    Outcome outcome = Outcome::done;
-    std::string_view why = {}; ///< valid during the call
+    Outcome outcome = Outcome::done; ///< says if `why` is set
+    std::string_view why = {};       ///< valid during the call
 };
 
 /// Called when a run of a job begins, before the handler and all middleware around it, for every

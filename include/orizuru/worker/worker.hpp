@@ -96,6 +96,7 @@ class Worker {
     /// std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
+    /// @cond
     // For what is no handler of T. By value, so that F is here what it is above.
     template <class T, class F>
     Worker& handle(std::string_view /*queue*/, F /*handler*/, // NOLINT(performance-*)
@@ -103,6 +104,7 @@ class Worker {
         static_cast<void>(detail::Refusal<T, F>());
         return *this;
     }
+    /// @endcond
 
     /// Registers a handler for those jobs of a queue that were pushed with this kind
     /// (JobProducerOptions::kind): any number of kinds for one queue, each with a type of its own,
@@ -112,6 +114,7 @@ class Worker {
     /// Throws as above, and for a kind that has a handler already or has not 1 to 100 bytes.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, std::string kind, F handler, KindOptions options = {});
+    /// @cond
     // For what is no handler of T.
     template <class T, class F>
     Worker& handle(std::string_view /*queue*/, std::string_view /*kind*/,
@@ -120,6 +123,7 @@ class Worker {
         static_cast<void>(detail::Refusal<T, F>());
         return *this;
     }
+    /// @endcond
     /// Sets the options of a queue whose handlers all have a kind. Once, before `run`; throws as
     /// `handle` does.
     Worker& serve(std::string queue, QueueOptions options);
@@ -154,6 +158,7 @@ class Worker {
     template <class T>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences,
                   const RecurringOptions& options);
+    /// Does the same with the default options.
     template <class T>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences);
 

@@ -14,6 +14,7 @@
 
 namespace orizuru {
 
+/// Kinds of events of a Worker.
 enum class WorkerEventKind {
     started,   ///< all queues are open, and jobs run
     quieted,   ///< it fetches nothing more; jobs that run go on
@@ -48,13 +49,14 @@ enum class WorkerEventKind {
 /// may block, and what it blocks is jobs and the end of `run`: give a log without room to another
 /// thread, or drop its lines, as write_to_stderr does.
 struct WorkerEvent {
-    WorkerEventKind kind;
-    std::string_view queue = {};
-    std::string_view job_id = {};
-    std::string_view detail = {};
-    std::string_view payload = {};
+    WorkerEventKind kind;          ///< says which of the following are set
+    std::string_view queue = {};   ///< its name; empty if it is about the whole worker
+    std::string_view job_id = {};  ///< empty if it is about no single job that could be decoded
+    std::string_view detail = {};  ///< text for people; empty if there is no more to say
+    std::string_view payload = {}; ///< bytes of the message, for `died` and `discarded` alone
+    /// Time until the job is retried or the failed step is repeated; empty if no such time is set.
     std::optional<std::chrono::milliseconds> retry_in = {};
-    const Event* event = nullptr;
+    const Event* event = nullptr; ///< for `consumer` alone; valid as the views are
 };
 
 /// The enumerator's name, for log lines.

@@ -93,6 +93,7 @@ struct QueueOptions {
     /// more; a delay of the push counts. Empty: never. The worker goes by Redis' clock, for which
     /// it asks once in each connection: the host's may be wrong, and may be set meanwhile.
     std::optional<std::chrono::milliseconds> expires_after = {};
+    /// Chooses if a crash repeats or loses the jobs that run.
     Guarantee guarantee = Guarantee::at_least_once;
     /// Time the worker may be unheard before its jobs go to others; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
@@ -112,6 +113,7 @@ struct QueueOptions {
     /// together in one round trip. Immediate acks of jobs that end by JobDone are gathered for up
     /// to 4 ms, and go to Redis together.
     AckMode ack = AckMode::immediate;
+    /// Larger messages go to the dead list undecoded. In bytes, with the envelope, up to 512 MiB.
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// Number of deaths of workers that a job survives; the next one sends it to the dead list.
     /// Each death counts as an attempt, added when an attempt fails. A job that always crashes its
@@ -132,11 +134,12 @@ struct QueueOptions {
 
 /// The options of one kind of jobs; where one is empty, that of the queue holds.
 struct KindOptions {
-    std::optional<RetryPolicy> retry = {};
-    std::optional<std::chrono::milliseconds> time_limit = {};
-    std::optional<std::chrono::milliseconds> expires_after = {};
+    std::optional<RetryPolicy> retry = {};                       ///< as QueueOptions::retry
+    std::optional<std::chrono::milliseconds> time_limit = {};    ///< as QueueOptions::time_limit
+    std::optional<std::chrono::milliseconds> expires_after = {}; ///< as QueueOptions::expires_after
 };
 
+/// Options of a Worker.
 struct WorkerOptions {
     /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
     /// also names its connections, as ConsumerOptions::name does.
@@ -145,11 +148,13 @@ struct WorkerOptions {
     /// needs a thread only until its handler has returned; where all handlers are coroutines
     /// (orizuru::on), three threads begin them all.
     int concurrency = 10;
+    /// Chooses the queue that a free thread looks at first.
     QueueOrder order = QueueOrder::strict;
     /// Time a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis does
     /// not answer, the stop ends at latest 1 s later, or 5 s later with handlers that have not
     /// ended.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
+    /// Chooses if `run` takes over SIGTERM, SIGINT, SIGTSTP and SIGTTIN.
     SignalHandling signal_handling = SignalHandling::worker;
     /// Time between two checks for paused queues and trims of dead lists; 10 ms to 24 h.
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
@@ -160,9 +165,13 @@ struct WorkerOptions {
     /// take turns at it (garbage_collector.hpp; GarbageCollectorOptions::grace is 10 s). Empty = a
     /// collector runs elsewhere.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
+    /// Run around each call of a handler, the first one outermost.
     std::vector<HandleMiddleware> handle_middleware = {};
+    /// Chooses if Worker::handle refuses handlers around which `handle_middleware` cannot run.
     HandleMiddlewareScope handle_middleware_scope = HandleMiddlewareScope::all_handlers;
+    /// Hear of the beginning of each run in this order, and of its end in the opposite one.
     std::vector<JobObserver> observers = {};
+    /// Run around each fetch from a queue, the first one outermost.
     std::vector<FetchMiddleware> fetch_middleware = {};
     /// The default never blocks. One that does holds up the worker's threads: see WorkerEvent.
     std::function<void(const WorkerEvent&)> on_event = write_to_stderr;

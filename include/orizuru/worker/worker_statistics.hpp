@@ -18,8 +18,8 @@ struct WorkerStatistics {
     std::uint64_t succeeded = 0; ///< handled and acked
     std::uint64_t failed = 0;    ///< failed attempts, so one job may count several times
     std::uint64_t died = 0;      ///< gone to the dead list
-    std::uint64_t expired = 0;
-    std::uint64_t settled = 0; ///< by their handlers, without a failure
+    std::uint64_t expired = 0;   ///< gone unhandled: nobody needs them any more
+    std::uint64_t settled = 0;   ///< by their handlers, without a failure
     std::uint64_t requeued =
         0; ///< not done, or interrupted, when the worker shut down; left undone
     std::uint64_t discarded = 0; ///< gone after their last failure, not to the dead list
@@ -32,8 +32,8 @@ struct Durations {
     /// last one has all longer ones. One width for all: counts of any workers can be added up.
     static constexpr std::size_t buckets = 16;
 
-    std::chrono::microseconds sum{};
-    std::array<std::uint64_t, buckets> counts{};
+    std::chrono::microseconds sum{};             ///< the sum of all
+    std::array<std::uint64_t, buckets> counts{}; ///< for each bucket, those in it alone
 
     /// Returns the bound of a bucket other than the last.
     [[nodiscard]] static constexpr std::chrono::milliseconds bound(std::size_t bucket) noexcept {
@@ -43,8 +43,8 @@ struct Durations {
 
 /// The statistics of one queue's jobs.
 struct QueueStatistics {
-    std::string queue;
-    WorkerStatistics outcomes = {};
+    std::string queue;              ///< its name
+    WorkerStatistics outcomes = {}; ///< counts of its jobs
     /// The runs of handlers, with their middleware, except those that a shutdown interrupted. The
     /// runs of a batch are as long as the batch's.
     Durations runs = {};
@@ -55,9 +55,10 @@ struct QueueStatistics {
 /// A job that one of the worker's threads runs, or that is in flight (JobDone).
 struct RunningJob {
     std::optional<std::size_t> thread; ///< from 0; empty: it is in flight
-    std::string queue;
-    std::string job_id;
-    int attempt = 0;
+    std::string queue;                 ///< name of the queue that it was taken from
+    std::string job_id;                ///< Job::id
+    int attempt = 0;                   ///< number of this try, from 1
+    /// Time at which its handler began; before that, at which it was taken.
     std::chrono::steady_clock::time_point since{};
     double progress = 0; ///< the last fraction that its handler has published
 };
