@@ -82,6 +82,7 @@ template <class F>
 on(const std::vector<detail::Executor>& executors, F coroutine) {
     return {executors, std::move(coroutine)};
 }
+/// Does the same for a list in braces.
 template <class F>
 [[nodiscard]] detail::CoroutineHandler<detail::TheAsio, F>
 on(std::initializer_list<detail::Executor> executors, F coroutine) {

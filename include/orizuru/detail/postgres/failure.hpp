@@ -59,10 +59,10 @@ enum class Failure {
     } catch (const pqxx::sql_error& error) {
         // A server that dies mid-statement sends no SQLSTATE.
         return lost ? Failure::lost : failure_of(error.sqlstate());
-    } catch (const pqxx::failure&) {
-        return lost ? Failure::lost : Failure::other;
-    } catch (const pqxx::usage_error&) {
+    } catch (const pqxx::usage_error&) { // since libpqxx 8 a failure
         // pqxx reports this when the session ended while idle.
+        return lost ? Failure::lost : Failure::other;
+    } catch (const pqxx::failure&) {
         return lost ? Failure::lost : Failure::other;
     } catch (...) {
         return Failure::other;
@@ -73,6 +73,8 @@ enum class Failure {
 [[nodiscard]] inline Failure failure_to_connect() {
     try {
         throw;
+    } catch (const pqxx::usage_error&) {
+        return Failure::other;
     } catch (const pqxx::failure&) {
         return Failure::lost;
     } catch (...) {

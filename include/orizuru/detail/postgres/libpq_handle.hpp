@@ -21,7 +21,8 @@ PGconn* handle_of(const PqxxHandleOwner& connection) noexcept;
 template <auto Handle>
 struct PqxxHandle {
     friend PGconn* handle_of(const PqxxHandleOwner& connection) noexcept {
-        return connection.*Handle;
+        // Since libpqxx 8 it is a void*.
+        return static_cast<PGconn*>(static_cast<void*>(connection.*Handle));
     }
 };
 template struct PqxxHandle<&PqxxHandleOwner::m_conn>;
