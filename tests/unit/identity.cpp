@@ -62,7 +62,7 @@ TEST_CASE("a header is the nonce and a version, and is read back") {
     CHECK(identity.header(0) == "orz:0123456789abcdef:0");
     CHECK(identity.header(18446744073709551615U) == "orz:0123456789abcdef:18446744073709551615");
     CHECK(identity.header(7).starts_with(identity.header_prefix()));
-    for (const std::uint64_t version : {0UL, 1UL, 4294967296UL, 18446744073709551615UL}) {
+    for (const std::uint64_t version : {0ULL, 1ULL, 4294967296ULL, 18446744073709551615ULL}) {
         CHECK(identity.version(identity.header(version)) == version);
     }
 }

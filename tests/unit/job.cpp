@@ -397,8 +397,8 @@ TEST_CASE("the time and the lock of a job are read from the beginning of its env
     using orizuru::detail::envelope_time;
     using orizuru::detail::own_lock;
     const orizuru::Keys keys("q");
-    for (const std::int64_t ms : {0L, 127L, 128L, 255L, 65'536L, 1'700'000'000'000L, -1L, -33L,
-                                  -129L, -40'000L, -3'000'000'000L}) {
+    for (const std::int64_t ms : {0LL, 127LL, 128LL, 255LL, 65'536LL, 1'700'000'000'000LL, -1LL,
+                                  -33LL, -129LL, -40'000LL, -3'000'000'000LL}) {
         CAPTURE(ms);
         for (const bool failed : {false, true}) {
             Job<Raw> job = make_job(Raw{std::string(100, 'x')});
