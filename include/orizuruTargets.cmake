@@ -98,6 +98,9 @@ function(_orizuru_asio result)
     asio::awaitable<void> f();
     int main() {}" ORIZURU_COMPILES_ASIO)
   set(${result} "${ORIZURU_COMPILES_ASIO}" PARENT_SCOPE)
+  if(NOT ORIZURU_COMPILES_ASIO)
+    unset(ORIZURU_COMPILES_ASIO CACHE) # it may be there when this runs again
+  endif()
 endfunction()
 
 # orizuru_define_targets(FOLDER [GLOBAL]): FOLDER is the one with orizuru/. Without hiredis it

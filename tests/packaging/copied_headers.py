@@ -3,32 +3,10 @@
 
 """The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CLI, CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, TLS, WEB, check_consumer
+from support import CLI, CONSUMER, JOBS, POSTGRES, SOURCE_ROOT, TLS, WEB, check_consumer
 from support import compile_consumer, compile_program, flags, optional_programs, run, scratch
-import pathlib
+from support import without_msgpack
 import shutil
-
-
-def include_folders():
-    """Where this compiler looks for <...>, in its order."""
-    told = run(*CXX, "-E", "-v", "-x", "c++", "/dev/null")
-    listed = told.split("#include <...> search starts here:\n")[1].split("End of search list.")[0]
-    return [pathlib.Path(line.strip()) for line in listed.splitlines()]
-
-
-def without_msgpack(folder):
-    """Flags for the same include folders, those with msgpack.hpp replaced by links to all else."""
-    found = ["-nostdinc", "-nostdinc++"]
-    for number, original in enumerate(include_folders()):
-        shown = original
-        if (original / "msgpack.hpp").exists():
-            shown = folder / f"system-include-{number}"
-            shown.mkdir()
-            for entry in original.iterdir():
-                if not entry.name.startswith("msgpack"):
-                    (shown / entry.name).symlink_to(entry)
-        found += ["-isystem", shown]
-    return found
 
 
 with scratch() as scratch_folder:

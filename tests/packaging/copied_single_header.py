@@ -3,8 +3,8 @@
 
 """The one header that `meson compile single-header` makes, copied into a program's own folder."""
 
-from support import CONSUMER, CXX, HERE, JOBS, MESON, check_consumer, commit, flags
-from support import run, scratch
+from support import CONSUMER, CXX, HERE, JOBS, MESON, check_consumer, commit, compile_program
+from support import flags, run, scratch, without_msgpack
 import re
 import shutil
 
@@ -31,6 +31,11 @@ with scratch() as scratch_folder:
         warned = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-DMSGPACK_NO_BOOST"]
         run(*CXX, *warned, copied, "-o", copied.with_suffix(""), *flags("hiredis"), "-pthread")
         check_consumer(copied.with_suffix(""))
+
+    bare = [*without_msgpack(scratch_folder), f"-I{scratch_folder}", *flags("hiredis")]
+    program = scratch_folder / CONSUMER.name
+    compile_program(program.with_suffix(""), [program], *bare)
+    check_consumer(program.with_suffix(""), msgpack="none")
 
     # No part of it is missing: what it includes are others' headers.
     text = (scratch_folder / "orizuru.hpp").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@
 usage: single_header.py INCLUDE-FOLDER OUTPUT HEADER...
 """
 
+import functools
 import pathlib
 import re
 import sys
@@ -16,7 +17,8 @@ HEAD = """// SPDX-License-Identifier: ISC
 #pragma once
 
 // Orizuru in one header: the core, jobs, the Worker, Once, shards and the Inspector, header-only.
-// It is made of the library's own headers by `meson compile single-header`: change those.
+// All but the core needs msgpack. It does not go together with the library's own headers. It is
+// made of the library's own headers by `meson compile single-header`: change those.
 
 #ifdef ORIZURU_SEPARATE_COMPILATION
 #error "the single header is header-only: README.md says how to compile the library once"
@@ -68,6 +70,23 @@ class Single:
                 inside.pop()
         self.lines.append("#endif")
 
+    @functools.cache
+    def needs_msgpack(self, name):
+        """Whether it, or what it includes, does so without a condition."""
+        depth = 0
+        for line in (self.folder / name).read_text(encoding="utf-8").splitlines():
+            if line.startswith("#if") and line not in DECIDED:
+                depth += 1
+            elif line.startswith("#endif") and depth > 0:
+                depth -= 1
+            included = re.match(r"#include <(.*)>", line)
+            if included and depth == 0:
+                if included[1].startswith("msgpack"):
+                    return True
+                if included[1].startswith("orizuru/") and self.needs_msgpack(included[1]):
+                    return True
+        return False
+
     def add_line(self, line, conditional):
         included = re.match(r"#include <(orizuru/.*)>", line)
         if included:
@@ -78,8 +97,14 @@ class Single:
 
 def main(folder, output, *headers):
     single = Single(pathlib.Path(folder))
+    with_msgpack = [header for header in headers if single.needs_msgpack(header)]
     for header in headers:
+        if header not in with_msgpack:
+            single.add(header)
+    single.lines.append("#if __has_include(<msgpack.hpp>)")
+    for header in with_msgpack:
         single.add(header)
+    single.lines.append("#endif")
     text = "\n".join([HEAD, *single.lines, "#endif", ""])
     pathlib.Path(output).write_text(re.sub(r"\n\n\n+", "\n\n", text), encoding="utf-8")
 

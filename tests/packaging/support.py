@@ -62,6 +62,28 @@ def flags(*packages, **options):
     return shlex.split(run("pkg-config", "--cflags", "--libs", *packages, **options))
 
 
+def include_folders():
+    """Where this compiler looks for <...>, in its order."""
+    told = run(*CXX, "-E", "-v", "-x", "c++", "/dev/null")
+    listed = told.split("#include <...> search starts here:\n")[1].split("End of search list.")[0]
+    return [pathlib.Path(line.strip()) for line in listed.splitlines()]
+
+
+def without_msgpack(folder):
+    """Flags for the same include folders, those with msgpack.hpp replaced by links to all else."""
+    found = ["-nostdinc", "-nostdinc++"]
+    for number, original in enumerate(include_folders()):
+        shown = original
+        if (original / "msgpack.hpp").exists():
+            shown = folder / f"system-include-{number}"
+            shown.mkdir()
+            for entry in original.iterdir():
+                if not entry.name.startswith("msgpack"):
+                    (shown / entry.name).symlink_to(entry)
+        found += ["-isystem", shown]
+    return found
+
+
 def compile_program(output, sources, *flags_after):
     run(*CXX, "-std=c++20", "-Wall", "-Wextra", *sources, "-o", output, *flags_after)
 

@@ -23,7 +23,8 @@ TEST_CASE("what Redis writes for a score is read as the same number") {
 }
 
 TEST_CASE("any other text is none") {
-    for (const char* const text : {"", " 1", "1 ", "+1", "1,5", "0x1p3", "one", "1.5s", "-", "."}) {
+    for (const char* const text : {"", " 1", "1 ", "+1", "1,5", "0x1p3", "one", "1.5s", "-", ".",
+                                   "nan", "-nan", "Infinity", "INF", "1E5", "--1", "1e"}) {
         CAPTURE(text);
         CHECK_FALSE(decimal_number(text));
     }

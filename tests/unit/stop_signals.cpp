@@ -50,6 +50,33 @@ TEST_CASE("the second one ends the process, whatever it waits for") {
           }) == by_a_signal);
 }
 
+TEST_CASE("the second one ends it at its end, too, whatever handler the program has") {
+    CHECK(status_of_child([] {
+              std::signal(SIGINT, [](int) { came_to_user = came_to_user + 1; });
+              for (int i = 0; i < 1000; ++i) {
+                  const StopSignals signals;
+                  const std::stop_token token = signals.token();
+                  ::kill(::getpid(), SIGINT);
+                  if (!eventually([&] { return token.stop_requested(); })) {
+                      return not_as_expected;
+                  }
+                  ::kill(::getpid(), SIGINT);
+              }
+              return as_expected;
+          }) == by_a_signal);
+}
+
+TEST_CASE("one that comes as it ends is a stop, or the program's") {
+    CHECK(status_of_child([] {
+              std::signal(SIGINT, [](int) { came_to_user = came_to_user + 1; });
+              for (int i = 0; i < 1000; ++i) {
+                  const StopSignals signals;
+                  ::kill(::getpid(), SIGINT);
+              }
+              return as_expected; // it has ended each time
+          }) == as_expected);
+}
+
 TEST_CASE("without a signal it ends at once, and the user's handler is heard again") {
     CHECK(status_of_child([] {
               std::signal(SIGTERM, [](int) { came_to_user = came_to_user + 1; });

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The differences between Linux, macOS and the BSDs: the rest of the library uses POSIX alone. The
+// The differences between Linux, macOS and FreeBSD: the rest of the library uses POSIX alone. The
 // tests define ORIZURU_POSIX to try on Linux what the others take.
 
 #include <fcntl.h>

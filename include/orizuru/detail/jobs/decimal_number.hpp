@@ -18,22 +18,24 @@ namespace orizuru::detail {
 /// The number that the whole text is, as Redis writes a score: 17 digits, an exponent, inf or -inf.
 /// Nothing when it is none.
 [[nodiscard]] inline std::optional<double> decimal_number(const std::string& text) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (text == "inf" || text == "-inf") {
+        return text == "inf" ? infinity : -infinity;
+    }
+    // Both of what follows would take more: spaces, a plus, NaN, hexadecimal digits.
+    if (text.empty() || text.front() == '+' ||
+        text.find_first_not_of("-.0123456789e+") != std::string::npos) {
+        return std::nullopt;
+    }
     double number = 0;
 #if defined(__cpp_lib_to_chars) && !defined(ORIZURU_POSIX)
     const char* const end = text.data() + text.size();
     const auto found = std::from_chars(text.data(), end, number);
     return found.ec == std::errc() && found.ptr == end ? std::optional(number) : std::nullopt;
 #else
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (text == "inf" || text == "-inf") {
-        return text == "inf" ? infinity : -infinity;
-    }
     std::istringstream stream(text);
     stream.imbue(std::locale::classic()); // the process' own may have a decimal comma
-    // It would skip spaces, and take a plus and hexadecimal digits.
-    const bool written = text.find_first_not_of("-.0123456789e+") == std::string::npos &&
-                         !text.empty() && text.front() != '+';
-    return written && stream >> number && stream.peek() == std::istringstream::traits_type::eof()
+    return stream >> number && stream.peek() == std::istringstream::traits_type::eof()
                ? std::optional(number)
                : std::nullopt;
 #endif

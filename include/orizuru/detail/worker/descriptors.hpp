@@ -31,7 +31,8 @@ namespace orizuru::detail {
 /// for connections that cannot be made.
 inline void check_descriptors(std::size_t queues, std::size_t links) {
     constexpr std::size_t of_queue = 1 + system::wake_descriptors; // a connection; its waits' end
-    constexpr std::size_t of_link = 16; // with what else a worker has for the queues of a link
+    // A link, and what else a worker has for its queues; half of it ends waits.
+    constexpr std::size_t of_link = 8 + 8 * system::wake_descriptors;
     const std::size_t needed = open_descriptors() + of_queue * queues + of_link * links;
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {

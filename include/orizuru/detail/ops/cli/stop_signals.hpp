@@ -9,12 +9,14 @@
 #include <atomic>
 #include <csignal>
 #include <stop_token>
+#include <utility>
 
 namespace orizuru::detail::cli {
 
-/// While it lives, the first SIGINT or SIGTERM requests a stop, and the next one ends the process.
-/// It blocks them in the thread that makes it, and so in those that this starts; threads from
-/// before must have them blocked. A signal that the process ignores stays ignored.
+/// While it lives, the first SIGINT or SIGTERM requests a stop, and the next one ends the process,
+/// whatever its threads wait for and whichever handler it has. It blocks them in the thread that
+/// makes it, and so in those that this starts; threads from before must have them blocked. A signal
+/// that the process ignores stays ignored.
 class StopSignals {
   public:
     /// Throws std::system_error when the process can have no more threads.
@@ -57,15 +59,27 @@ class StopSignals {
     static constexpr int none = 0;
 
     void listen() {
+        bool ending = false;
         int came = 0;
-        while (::sigwait(&m_signals, &came) == 0 && !m_ended) {
+        while (!(ending && none_pending()) && ::sigwait(&m_signals, &came) == 0) {
+            // One of those that come at the end is the destructor's.
+            if (m_ended && !std::exchange(ending, true)) {
+                continue;
+            }
             if (!m_stop.request_stop()) {
-                // Whatever the process waits for.
-                ::raise(came);
-                ::pthread_sigmask(SIG_UNBLOCK, &m_signals, nullptr);
-                ::pthread_sigmask(SIG_BLOCK, &m_signals, nullptr);
+                end_process(came);
             }
         }
+    }
+    [[nodiscard]] bool none_pending() const noexcept {
+        sigset_t pending{};
+        ::sigpending(&pending);
+        return sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1;
+    }
+    void end_process(int number) const noexcept {
+        std::signal(number, SIG_DFL);
+        ::raise(number);
+        ::pthread_sigmask(SIG_UNBLOCK, &m_signals, nullptr);
     }
     void put_back() const noexcept { ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr); }
 
