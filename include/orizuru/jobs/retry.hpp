@@ -107,6 +107,16 @@ struct ThrownFailure {
 };
 [[nodiscard]] ThrownFailure failure_of(const std::exception_ptr& error);
 
+/// The decision about a job that has failed.
+struct RetryChoice {
+    RetryOutcome outcome; ///< never lost
+    std::chrono::milliseconds delay{};
+    std::string note = {}; ///< to be written behind the reason of a burial
+};
+/// Asks the policy. `job` is the one that failed, and becomes its next try. No settlement is needed
+/// for it: a test of a handler asks it, too.
+[[nodiscard]] RetryChoice choose_retry(Job<Raw>& job, RetryPolicy policy, const FailedTry& failed);
+
 /// The fate of a job that has failed.
 struct RetryPlan {
     Settlement settlement;

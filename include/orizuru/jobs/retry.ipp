@@ -92,63 +92,81 @@ ORIZURU_INLINE ThrownFailure failure_of(const std::exception_ptr& error) {
     return failure;
 }
 
-ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
-                                    const FailedTry& failed) {
-    Scratch scratch;
-    auto next = decode<Job<Raw>>(guard.payload(), scratch);
+ORIZURU_INLINE RetryChoice choose_retry(Job<Raw>& job, RetryPolicy policy,
+                                        const FailedTry& failed) {
     const JobTime now = failed.now.value_or(job_time());
-    next.attempt += std::min(failed.crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
-    next.first_failed_at = next.first_failed_at.value_or(now);
-    policy.max_attempts = failed.last ? 1 : next.max_attempts.value_or(policy.max_attempts);
+    job.attempt += std::min(failed.crashes, std::numeric_limits<int>::max() - 1 - job.attempt);
+    job.first_failed_at = job.first_failed_at.value_or(now);
+    policy.max_attempts = failed.last ? 1 : job.max_attempts.value_or(policy.max_attempts);
     auto action = RetryDecision::Action::by_policy;
     std::optional<std::chrono::milliseconds> delay;
     std::string_view asked = "decide";
     try {
-        action = decide(policy, failed, next.attempt);
+        action = decide(policy, failed, job.attempt);
         asked = "backoff";
         if (action == RetryDecision::Action::by_policy) {
-            delay = next_try(policy, next.attempt, *next.first_failed_at, now,
-                             std::hash<std::string>{}(next.id));
+            delay = next_try(policy, job.attempt, *job.first_failed_at, now,
+                             std::hash<std::string>{}(job.id));
         }
     } catch (const std::bad_alloc&) {
         throw;
     } catch (...) {
         return tell_thrown([&](std::string_view what) {
-            return plan_burial(guard, failed.reason, joined({"; its ", asked, ": ", what}));
+            return RetryChoice{.outcome = RetryOutcome::buried,
+                               .note = joined({"; its ", asked, ": ", what})};
         });
     }
-    ++next.attempt;
-    next.enqueued_at = later(now, delay.value_or(std::chrono::milliseconds(0)));
-    if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
-        next.unique_queue = guard.keys().source();
-    }
+    ++job.attempt;
+    job.enqueued_at = later(now, delay.value_or(std::chrono::milliseconds(0)));
     if (delay) {
-        if (failed.attributes != nullptr) {
-            next.attributes = *failed.attributes;
-        }
-        const std::string counted = recovery_field(next.id);
-        std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
-        if (body.empty()) {
-            return plan_burial(guard, failed.reason, "; too large to be tried again");
-        }
-        std::vector<std::string> keys = keys_to_schedule(guard, policy.retry_queue);
-        std::vector<std::string> due = due_after(*delay);
-        due.push_back(std::move(body));
-        if (failed.crashes > 0 && failed.recoveries > 0) {
-            keys.push_back(guard.keys().recoveries());
-            due.push_back(counted);
-            due.push_back(std::to_string(failed.recoveries));
-        }
-        return {.settlement = guard.putting_off(schedule_body(), std::move(keys), std::move(due)),
-                .retried = {.outcome = RetryOutcome::put_off, .delay = *delay}};
+        return {.outcome = RetryOutcome::put_off, .delay = *delay};
     }
     const bool exhausted = action == RetryDecision::Action::by_policy;
-    if (action == RetryDecision::Action::discard ||
-        (exhausted && policy.exhausted == Exhausted::discard)) {
-        return {.settlement = acking_unique(guard, {next.id, next.unique_id, next.unique_queue}),
-                .retried = {.outcome = RetryOutcome::discarded}};
+    const bool discards = action == RetryDecision::Action::discard ||
+                          (exhausted && policy.exhausted == Exhausted::discard);
+    return {.outcome = discards ? RetryOutcome::discarded : RetryOutcome::buried};
+}
+
+/// The next try of a job, in `queue`, the policy's.
+inline RetryPlan plan_next_try(const GuardCore& guard, Job<Raw> next, const std::string& queue,
+                               std::chrono::milliseconds delay, const FailedTry& failed) {
+    if (!next.unique_id.empty() && !queue.empty() && next.unique_queue.empty()) {
+        next.unique_queue = guard.keys().source();
     }
-    return plan_burial(guard, failed.reason);
+    if (failed.attributes != nullptr) {
+        next.attributes = *failed.attributes;
+    }
+    const std::string counted = recovery_field(next.id);
+    std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
+    if (body.empty()) {
+        return plan_burial(guard, failed.reason, "; too large to be tried again");
+    }
+    std::vector<std::string> keys = keys_to_schedule(guard, queue);
+    std::vector<std::string> due = due_after(delay);
+    due.push_back(std::move(body));
+    if (failed.crashes > 0 && failed.recoveries > 0) {
+        keys.push_back(guard.keys().recoveries());
+        due.push_back(counted);
+        due.push_back(std::to_string(failed.recoveries));
+    }
+    return {.settlement = guard.putting_off(schedule_body(), std::move(keys), std::move(due)),
+            .retried = {.outcome = RetryOutcome::put_off, .delay = delay}};
+}
+
+ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
+                                    const FailedTry& failed) {
+    Scratch scratch;
+    auto job = decode<Job<Raw>>(guard.payload(), scratch);
+    const std::string queue = policy.retry_queue;
+    const RetryChoice choice = choose_retry(job, std::move(policy), failed);
+    if (choice.outcome == RetryOutcome::put_off) {
+        return plan_next_try(guard, std::move(job), queue, choice.delay, failed);
+    }
+    if (choice.outcome == RetryOutcome::buried) {
+        return plan_burial(guard, failed.reason, choice.note);
+    }
+    return {.settlement = acking_unique(guard, {job.id, job.unique_id, job.unique_queue}),
+            .retried = {.outcome = RetryOutcome::discarded}};
 }
 
 ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed) {

@@ -81,6 +81,7 @@ class HandlerCall;
 class JobLog;
 class JobSettling;
 class ObservedRuns;
+class TrialAccess;
 
 } // namespace detail
 
@@ -206,6 +207,7 @@ class JobRun {
     friend class detail::JobLog;
     friend class detail::JobSettling;
     friend class detail::ObservedRuns;
+    friend class detail::TrialAccess;
     template <class T>
     friend class JobContext;
 

@@ -32,6 +32,7 @@ class UnendedRun {
 };
 
 class AsyncJobTask;
+class TrialAccess;
 
 } // namespace detail
 
@@ -91,6 +92,7 @@ class JobDone {
 
   private:
     friend class detail::AsyncJobTask;
+    friend class detail::TrialAccess;
 
     explicit JobDone(std::shared_ptr<detail::UnendedRun> run) noexcept : m_run(std::move(run)) {}
 

@@ -12,6 +12,7 @@
 
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/testing/job_trial.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -558,6 +559,23 @@ TEST_CASE_FIXTURE(Fixture,
     }
     CHECK(most == 1);
     pool.join();
+}
+
+TEST_CASE_FIXTURE(Fixture, "a coroutine on trial ends as in a worker, without Redis") {
+    using orizuru::testing::JobTrial;
+    using orizuru::testing::Outcome;
+    const auto handler =
+        orizuru::on(context.executor(), [&](JobContext<Raw>& job) -> net::awaitable<void> {
+            co_await pass(1ms);
+            CHECK(std::this_thread::get_id() == context.thread());
+            if (job->payload.bytes == "bad") {
+                throw std::runtime_error("bad");
+            }
+        });
+    CHECK(JobTrial<Raw>(Raw{"good"}).run(handler) == Outcome::acked);
+    JobTrial<Raw> bad(Raw{"bad"});
+    CHECK(bad.run(handler) == Outcome::retried);
+    CHECK(bad.reason() == "bad");
 }
 
 } // namespace coroutines_test

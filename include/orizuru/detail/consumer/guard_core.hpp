@@ -58,6 +58,9 @@ class GuardCore {
         m_delivery = std::move(delivery);
     }
 
+    /// The message is nobody's to settle.
+    void guard_settled(DeliveryPtr&& delivery) noexcept { m_delivery = std::move(delivery); }
+
     /// A message that nobody settles any more.
     struct GivenUp {
         Session* session = nullptr; ///< which it keeps alive

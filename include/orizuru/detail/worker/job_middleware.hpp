@@ -21,6 +21,7 @@
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace orizuru::detail {
@@ -78,6 +79,16 @@ class HandlerCall {
         handling.action = failure.action;
         handling.for_good = failure.last;
         return handling;
+    }
+
+    /// True if the run counts as none: its worker shuts down, or it was left undone.
+    [[nodiscard]] static bool undone(const JobRun& job, const Handling& handling) noexcept {
+        return handling.interrupted && !job.failure();
+    }
+    /// The reason for which the run has failed, time limits left out; empty when it has not.
+    [[nodiscard]] static const std::optional<std::string>&
+    reason(const JobRun& job, const Handling& handling) noexcept {
+        return job.failure() ? job.failure() : handling.thrown;
     }
 
   private:

@@ -151,7 +151,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::requeuing) {
         return; // the next run of the job decides
     }
-    if (by == SettledBy::nobody && handling.interrupted && !m_job.failure()) {
+    if (by == SettledBy::nobody && HandlerCall::undone(m_job, handling)) {
         perform(&JobSettling::give_back);
         return;
     }
@@ -187,7 +187,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
 /// Why the run has failed; empty when it has not. Shorter where memory is short.
 ORIZURU_INLINE std::optional<std::string>
 JobSettling::failure(const Handling& handling) const noexcept {
-    const auto& why = m_job.failure() ? m_job.failure() : handling.thrown;
+    const auto& why = HandlerCall::reason(m_job, handling);
     if (m_job.m_stage == JobRun::Stage::out_of_time) {
         try {
             return joined({"the time limit of ", text_of(*m_queue.time_limit(m_kind)), " is over",
