@@ -6,11 +6,11 @@
 #include <orizuru/asio.hpp>
 #include <orizuru/async/async_producer.hpp>
 
+#include <cstdio>
+
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <asio/use_future.hpp>
-
-#include <cstdio>
 
 namespace {
 

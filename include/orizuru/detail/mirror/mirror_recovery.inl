@@ -41,7 +41,8 @@ inline void Mirror::conclude(const Adoption::Result& result) {
     settle_doubts(known ? version : std::nullopt);
     Recovered recovered;
     if (!result.list) {
-        recovered.lost = m_messages;
+        Fifo<DeliveryPtr> all(m_messages);
+        recovered.lost = std::move(all);
         become(m_make_identity());
         recovered.reaped = m_state != State::left;
         m_messages.clear();
