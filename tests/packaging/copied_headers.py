@@ -3,15 +3,26 @@
 
 """The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CLI, CONSUMER, JOBS, POSTGRES, SOURCE_ROOT, TLS, WEB, check_consumer
+from support import CLI, CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, TLS, WEB, check_consumer
 from support import compile_consumer, compile_program, flags, optional_programs, run, scratch
 from support import without_msgpack
 import shutil
 
 
+def check_older_standard(include):
+    """It is named in one error, and not in hundreds."""
+    for part in ("orizuru", "jobs", "worker", "once", "sharded", "postgres"):
+        header = SOURCE_ROOT / "include" / "orizuru" / f"{part}.hpp"
+        told = run(*CXX, "-std=c++17", include, "-fsyntax-only", "-x", "c++", header, fails=True)
+        if told.count("error:") != 1 or "orizuru needs C++20" not in told:
+            raise SystemExit(f"{part}.hpp does not say what it needs")
+
+
 with scratch() as scratch_folder:
     shutil.copytree(SOURCE_ROOT / "include" / "orizuru", scratch_folder / "include" / "orizuru")
     include = f"-I{scratch_folder / 'include'}"
+
+    check_older_standard(include)
 
     program = scratch_folder / "consumer"
     compile_consumer(program, include, *flags("hiredis"))
