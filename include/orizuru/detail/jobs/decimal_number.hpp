@@ -22,7 +22,7 @@ namespace orizuru::detail {
     if (text == "inf" || text == "-inf") {
         return text == "inf" ? infinity : -infinity;
     }
-    // Both of what follows would take more: spaces, a plus, NaN, hexadecimal digits.
+    // Redis writes nothing else; std::from_chars and a stream accept more, such as NaN or a space.
     if (text.empty() || text.front() == '+' ||
         text.find_first_not_of("-.0123456789e+") != std::string::npos) {
         return std::nullopt;
