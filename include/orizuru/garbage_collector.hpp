@@ -75,5 +75,5 @@ class GarbageCollector {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/garbage_collector.ipp>
+#include <orizuru/detail/collector/garbage_collector.ipp>
 #endif

@@ -25,6 +25,10 @@
 //   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
 //   orizuru:{Q}:recurring           hash    name of a recurrence -> its last occurrence
 //   orizuru:{Q}:unique:<id>         string  a unique job's lock: how it is released, the job's id
+//   orizuru:{Q}:key:<key>           list    a key's order: the ticket of its job that is out, then
+//                                           those behind it, each with its ticket in front
+//   orizuru:{Q}:keyed               string  how many jobs wait behind others of their keys
+//   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
 //   orizuru:{Q}:progress:<id>       hash    a job's progress: fraction, note, time
 //   orizuru:{Q}:result:<id>         string  a job's result
@@ -122,6 +126,12 @@ class Keys {
     [[nodiscard]] std::string recurring() const { return key("recurring"); }
     /// String: the lock of a unique job, with how it is released and the job's id.
     [[nodiscard]] std::string unique(std::string_view id) const { return key("unique:", id); }
+    /// List: the order of a key, with the ticket of its job that is out and the jobs behind it.
+    [[nodiscard]] std::string order(std::string_view job_key) const { return key("key:", job_key); }
+    /// String: how many jobs wait behind others of their keys.
+    [[nodiscard]] std::string keyed() const { return key("keyed"); }
+    /// String: the worker that looks after the orders of the keys; expires.
+    [[nodiscard]] std::string keyed_upkeep() const { return key("keyed:upkeep"); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
     /// Hash: a job's progress, with fraction, note and time; expires.

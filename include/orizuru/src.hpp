@@ -32,6 +32,8 @@
 #include <orizuru/detail/jobs/job_envelope.ipp>
 #include <orizuru/detail/jobs/occurrences.hpp>
 #include <orizuru/detail/jobs/occurrences.ipp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/jobs/order/job_order.ipp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/schedule.ipp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
@@ -53,7 +55,6 @@
 #include <orizuru/detail/worker/served_queue.ipp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector.hpp>
-#include <orizuru/garbage_collector.ipp>
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/backoff.ipp>
 #include <orizuru/jobs/bounded_push.hpp>
@@ -70,6 +71,8 @@
 #include <orizuru/jobs/scheduled_list.ipp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/jobs/scheduler.ipp>
+#include <orizuru/keyed/handle_keyed.hpp>
+#include <orizuru/keyed/handle_keyed.ipp>
 #include <orizuru/once/once.hpp>
 #include <orizuru/once/once.ipp>
 #include <orizuru/ops/inspector.hpp>
@@ -97,3 +100,6 @@
 #include <orizuru/worker/job_log.ipp>
 #include <orizuru/worker/worker.hpp>
 #include <orizuru/worker/worker.ipp>
+
+// Behind their classes.
+#include <orizuru/detail/collector/garbage_collector.ipp>

@@ -167,8 +167,8 @@ TEST_CASE("a job expires at its time, and without one never") {
 }
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
-    std::string newer = "\xdc\0\x11"s + some_bytes.substr(1) +
-                        "\x2a\xc0\xc0\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
+    std::string newer = "\xdc\0\x13"s + some_bytes.substr(1) +
+                        "\x2a\xc0\xc0\xc0\xc0\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
     newer.at(3) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -218,6 +218,19 @@ TEST_CASE("attributes, a kind and max_attempts lie behind the payload, and nothi
     CHECK(encoded(job) == with(13, "\x03\xa1k"));
     CHECK(decoded<Raw>(encoded(job)).ledger_attempt == 3);
     CHECK(decoded<Raw>(with(14, "\xc0\xc0\xc0")).later.empty());
+    job = some_job();
+    job.key = "tenant 7";
+    CHECK(encoded(job) == with(15, "\xc0\xc0\xc0\xa8"
+                                   "tenant 7"));
+    CHECK(decoded<Raw>(encoded(job)).key == "tenant 7");
+    CHECK(decoded<Raw>(encoded(job)).ticket.empty());
+    job.ticket = "t";
+    const std::string sixteen =
+        "\xdc\0\x10"s + some_bytes.substr(1) + "\xc0\xc0\xc0\xa8tenant 7\xa1t";
+    CHECK(encoded(job) == sixteen);
+    CHECK(decoded<Raw>(sixteen).ticket == "t");
+    job.key.clear(); // of a ticket alone, too
+    CHECK(decoded<Raw>(encoded(job)).ticket == "t");
 }
 
 /// Jobs with and without each of the fields behind the payload.
@@ -231,10 +244,14 @@ std::vector<Job<Raw>> jobs_with_later_fields() {
          {orizuru::JobAttributes(), orizuru::JobAttributes{{"trace", "0af7"}}, many}) {
         for (const std::string kind : {"", "charge"}) {
             for (const auto most : {std::optional<int>(), std::optional(300)}) {
-                auto& job = jobs.emplace_back(some_job());
-                job.attributes = attributes;
-                job.kind = kind;
-                job.max_attempts = most;
+                for (const std::string key : {"", "tenant 7"}) {
+                    auto& job = jobs.emplace_back(some_job());
+                    job.attributes = attributes;
+                    job.kind = kind;
+                    job.max_attempts = most;
+                    job.key = key;
+                    job.ticket = kind.empty() ? key : "";
+                }
             }
         }
     }
@@ -345,6 +362,13 @@ TEST_CASE("attributes, a kind and max_attempts that cannot be are neither writte
           "the job's envelope has a max_attempts that cannot be");
     CHECK(why_refused_with(14, "\xc0\xc0\0"s) ==
           "the job's envelope has a max_attempts that cannot be");
+    CHECK(why_refused_with(15, "\xc0\xc0\xc0\x01") ==
+          "the job's envelope has a key that is no text");
+    CHECK(why_refused_with(15, "\xc0\xc0\xc0\xda\x02\x01" + std::string(513, 'k')) ==
+          "a job's key must have at most 512 bytes");
+    CHECK(why([](auto& job) { job.key = std::string(513, 'k'); }) ==
+          "a job's key must have at most 512 bytes");
+    CHECK(why([](auto& job) { job.key = std::string(512, 'k'); }) == "written");
 }
 
 TEST_CASE("an envelope that is none is refused with what it lacks") {

@@ -52,7 +52,10 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.result("id"),
             keys.ledger(),
             keys.once("id"),
-            keys.fences()};
+            keys.fences(),
+            keys.order("id"),
+            keys.keyed(),
+            keys.keyed_upkeep()};
 }
 
 std::string refusal(std::string_view queue) {
@@ -89,6 +92,9 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.ledger() == "orizuru:{mail}:ledger");
     CHECK(keys.once("a") == "orizuru:{mail}:once:a");
     CHECK(keys.fences() == "orizuru:{mail}:fences");
+    CHECK(keys.order("a") == "orizuru:{mail}:key:a");
+    CHECK(keys.keyed() == "orizuru:{mail}:keyed");
+    CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {

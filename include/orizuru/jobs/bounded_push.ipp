@@ -30,9 +30,17 @@ if length >= most and ARGV[2] == 'refuse' then return {0, 0, length} end
 if length >= most then
     refused = refusal({}, {{'LRANGE', source, '0', '0'}})
     if refused then return refused end
+    local keyed
     dropped, refused = note_oldest(locks, source, prefix_of(source),
-        math.min(length + 1 - most, 1000), function(job) return job end)
+        math.min(length + 1 - most, 1000), function(job)
+            keyed = keyed or string.find(job, 'orz-key:', 1, true)
+            return job
+        end)
     if refused then return refused end
+    if keyed then
+        return redis.error_reply('KEYED the oldest jobs of ' .. source ..
+            ' have keys, in whose order others wait for them')
+    end
 end
 length = redis.call('LPUSH', source, ARGV[3])
 if dropped > 0 then redis.call('LTRIM', source, 0, -1 - dropped) end

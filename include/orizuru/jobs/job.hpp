@@ -24,6 +24,8 @@
 //                          was claimed before this message was sent; it has no attributes then
 //   12 kind                str, 1 to 100 bytes, none below 0x20 and no 0x7f, or nil
 //   13 max_attempts        uint, 1 or more, or nil
+//   14 key                 str, 1 to 512 bytes, or nil
+//   15 ticket              str, or nil: its place in the order of its key, by keyed.hpp alone
 //
 // Fields at the end that are nil are left out. A reader passes on fields that it does not know.
 //
@@ -85,6 +87,10 @@ struct Job {
     std::string kind = {};
     /// Number of tries in all; empty: as its RetryPolicy says.
     std::optional<int> max_attempts = {};
+    /// In whose order it is handled (keyed.hpp); empty: in none.
+    std::string key = {};
+    /// Its place in that order; empty: it has none yet, or none any more.
+    std::string ticket = {};
     /// The message itself, which Codec<T> encodes.
     T payload;
 
@@ -152,6 +158,7 @@ struct Codec<Job<T>> {
         detail::check_attributes(job.attributes);
         detail::check_kind(job.kind);
         detail::check_max_attempts(job.max_attempts);
+        detail::check_key(job.key);
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
@@ -166,8 +173,14 @@ struct Codec<Job<T>> {
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(detail::count_fields(job.attributes, job.kind, job.max_attempts,
-                                               job.ledger_attempt, job.later));
+        const detail::LaterFields later{.attributes = job.attributes,
+                                        .kind = job.kind,
+                                        .max_attempts = job.max_attempts,
+                                        .key = job.key,
+                                        .ticket = job.ticket,
+                                        .ledger_attempt = job.ledger_attempt,
+                                        .beyond = job.later};
+        packer.pack_array(detail::count_fields(later));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
@@ -180,8 +193,7 @@ struct Codec<Job<T>> {
         pack_text(packer, job.unique_queue);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
         packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
-        detail::append_later_fields(job.attributes, job.kind, job.max_attempts, job.ledger_attempt,
-                                    job.later, out);
+        detail::append_later_fields(later, out);
     }
 
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
@@ -217,8 +229,10 @@ struct Codec<Job<T>> {
                    .payload = decode_payload(payload, memory),
                    .version = version};
         if (envelope.has_more()) {
-            envelope.read_later_fields(job.attributes, job.kind, job.max_attempts,
-                                       job.ledger_attempt, job.later);
+            envelope.read_attributes(job.attributes, job.ledger_attempt);
+            envelope.read_choices(job.kind, job.max_attempts);
+            envelope.read_order(job.key, job.ticket);
+            envelope.read_rest(job.later);
         }
         return job;
     }

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/error.hpp>
@@ -29,6 +30,9 @@ inline std::vector<std::string> keys_to_schedule(const GuardCore& guard, const s
 
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
+    if (!queue.empty() && guard.ordered() && queue != guard.keys().source()) {
+        refuse_in_order();
+    }
     return guard.settle(
         guard.putting_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due)));
 }
@@ -50,12 +54,13 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
 }
 
 /// The reason is cut so that all of `note` fits behind it.
-inline RetryPlan plan_burial(const GuardCore& guard, std::string_view reason,
+inline RetryPlan plan_burial(const GuardCore& guard, const OrderedJob& job, std::string_view reason,
                              std::string_view note = {}) {
     note = cut_text(note, longest_last_error / 2);
     std::string cut(cut_text(reason, longest_last_error - note.size()));
     cut += note;
-    return {.settlement = guard.burying(cut),
+    return {.settlement = has_turn(job, guard.keys()) ? burying_in_order(guard, job, cut)
+                                                      : guard.burying(cut),
             .retried = {.outcome = RetryOutcome::buried, .reason = std::move(cut)}};
 }
 
@@ -136,21 +141,33 @@ inline RetryPlan plan_next_try(const GuardCore& guard, Job<Raw> next, const std:
     if (failed.attributes != nullptr) {
         next.attributes = *failed.attributes;
     }
+    const std::string key = next.key;
+    const std::string ticket = next.ticket;
+    const OrderedJob ordered{key, ticket};
+    const bool leaves =
+        has_turn(ordered, guard.keys()) && !queue.empty() && queue != guard.keys().source();
+    if (leaves) {
+        next.ticket.clear();
+    }
     const std::string counted = recovery_field(next.id);
     std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
     if (body.empty()) {
-        return plan_burial(guard, failed.reason, "; too large to be tried again");
+        return plan_burial(guard, ordered, failed.reason, "; too large to be tried again");
     }
-    std::vector<std::string> keys = keys_to_schedule(guard, queue);
     std::vector<std::string> due = due_after(delay);
     due.push_back(std::move(body));
+    const Retried retried{.outcome = RetryOutcome::put_off, .delay = delay};
+    if (leaves) {
+        return {leaving_order(guard, ordered, Keys(queue), std::move(due)), retried};
+    }
+    std::vector<std::string> keys = keys_to_schedule(guard, queue);
     if (failed.crashes > 0 && failed.recoveries > 0) {
         keys.push_back(guard.keys().recoveries());
         due.push_back(counted);
         due.push_back(std::to_string(failed.recoveries));
     }
     return {.settlement = guard.putting_off(schedule_body(), std::move(keys), std::move(due)),
-            .retried = {.outcome = RetryOutcome::put_off, .delay = delay}};
+            .retried = retried};
 }
 
 ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
@@ -163,9 +180,10 @@ ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
         return plan_next_try(guard, std::move(job), queue, choice.delay, failed);
     }
     if (choice.outcome == RetryOutcome::buried) {
-        return plan_burial(guard, failed.reason, choice.note);
+        return plan_burial(guard, {job.key, job.ticket}, failed.reason, choice.note);
     }
-    return {.settlement = acking_unique(guard, {job.id, job.unique_id, job.unique_queue}),
+    return {.settlement =
+                acking_job(guard, {job.id, job.unique_id, job.unique_queue}, {job.key, job.ticket}),
             .retried = {.outcome = RetryOutcome::discarded}};
 }
 

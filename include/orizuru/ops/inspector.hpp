@@ -205,6 +205,8 @@ class Inspector {
     /// which was at `first`; at its right end if that is -1.
     std::uint64_t remove_some(const Keys& keys, const std::vector<PlacedMessage>& some,
                               std::int64_t first, std::uint64_t most);
+    std::uint64_t remove_others(const Keys& keys, const std::vector<PlacedMessage>& some,
+                                std::int64_t first, std::uint64_t most);
     std::uint64_t run_some(const Keys& keys, const std::vector<PlacedMessage>& some,
                            std::int64_t first, std::uint64_t most,
                            detail::SearchPosition& position);

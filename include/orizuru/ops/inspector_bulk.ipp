@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
@@ -218,6 +219,25 @@ ORIZURU_INLINE std::uint64_t Inspector::clear(const std::string& queue, Place pl
 ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
                                                     const std::vector<PlacedMessage>& some,
                                                     std::int64_t first, std::uint64_t most) {
+    const std::string list = detail::key_of(keys, some.front().place);
+    std::vector<PlacedMessage> others;
+    std::uint64_t removed = 0;
+    for (const PlacedMessage& message : some) {
+        if (const auto turn = detail::turn_of(message.payload, keys)) {
+            Connection& connection = *m_connections->of(keys);
+            removed +=
+                detail::take_out_of_order(connection, keys, *turn, list, message.bytes) ? 1 : 0;
+        } else {
+            others.push_back(message);
+        }
+    }
+    return removed + (others.empty() ? 0 : remove_others(keys, others, first, most));
+}
+
+/// Does so for those that have no turn in the order of a key, in one step.
+ORIZURU_INLINE std::uint64_t Inspector::remove_others(const Keys& keys,
+                                                      const std::vector<PlacedMessage>& some,
+                                                      std::int64_t first, std::uint64_t most) {
     const Place place = some.front().place;
     std::vector<std::optional<detail::OwnLock>> locks;
     locks.reserve(some.size());

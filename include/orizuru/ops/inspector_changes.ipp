@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
@@ -75,6 +76,7 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
     const Keys target(to);
     const std::string from = detail::key_of(keys, message.place);
     Connection& connection = *m_connections->of(keys);
+    const auto turn = queue == to ? std::nullopt : detail::turn_of(message.payload, keys);
     const auto move = [&](const auto&... lock_queue) {
         return connection.command(from, "EVAL", detail::move_message_script(), 2, from,
                                   target.source(), message.bytes, detail::place_name(message.place),
@@ -82,6 +84,10 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
     };
     Reply reply;
     try {
+        if (turn) {
+            return detail::move_out_of_order(connection, keys, *turn, from, message.bytes, target,
+                                             detail::without_ticket(message.payload));
+        }
         const auto before = queue == to ? std::nullopt : detail::before_lock_queue(message.payload);
         reply = before ? move(*before, detail::packed_name(queue)) : move();
     } catch (const ReplyError& error) {

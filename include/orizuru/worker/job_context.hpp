@@ -68,12 +68,15 @@ struct JobHead {
     JobTime first_enqueued_at;
     std::string kind;
     JobAttributes attributes;
+    std::string key;
+    std::string ticket;
 };
 
 template <class T>
 [[nodiscard]] JobHead head_of(const Job<T>& job) {
     return {job.id,           job.attempt,           job.enqueued_at, job.expires_at, job.unique_id,
-            job.unique_queue, job.first_enqueued_at, job.kind,        job.attributes};
+            job.unique_queue, job.first_enqueued_at, job.kind,        job.attributes, job.key,
+            job.ticket};
 }
 
 class FetchingQueue;
@@ -106,6 +109,8 @@ class JobRun {
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// Which of the queue's handlers it is for; empty: the one without a kind.
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
+    /// In whose order it is handled (keyed.hpp); empty: in none.
+    [[nodiscard]] const std::string& key() const noexcept { return m_head.key; }
     /// Returns the data that travels beside the payload. For one thread at a time: the one that
     /// handles the job, or the one that will call its JobDone.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
@@ -300,6 +305,9 @@ class JobContext final : public JobRun {
     /// std::move(*context.guard())`. The context no longer has the job then, `mine` keeps its
     /// lease, even after the worker has ended, and the handler's return or exception does not
     /// affect it.
+    ///
+    /// A job with a key has its turn until it ends, and only its worker ends it: by this guard it
+    /// may be rejected, released and put off in its queue; all else throws std::logic_error.
     [[nodiscard]] LockedGuard guard() { return {lock_guard(), m_guard}; }
     /// Does the same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {

@@ -30,6 +30,7 @@
 namespace orizuru {
 
 struct BatchOptions;
+struct KeyedOptions;
 template <class T>
 struct Recurrence;
 struct RecurringOptions;
@@ -142,6 +143,18 @@ class Worker {
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
+    /// Registers a handler for the jobs of a queue with keys (keyed.hpp): those of one key one
+    /// after the other, in the order of their pushes. All else is as with `handle`, with these
+    /// exceptions: successes are acked one by one and at once, each by a script that brings the
+    /// key's next job; `retry.retry_queue` and Guarantee::at_most_once are refused, since the next
+    /// job would not wait for this one; a job without a key goes to the dead list. Include
+    /// <orizuru/keyed.hpp>. Throws as `handle` does.
+    template <class T, JobHandler<T> F>
+    Worker& handle_keyed(std::string queue, F handler, QueueOptions options = {});
+    template <class T, JobHandler<T> F>
+    Worker& handle_keyed(std::string queue, F handler, QueueOptions options,
+                         const KeyedOptions& keyed);
+
     /// Registers a handler for the jobs of all shards of a queue, with these options for each; see
     /// <orizuru/sharded.hpp>. In QueueOrder::strict they take turns. Include
     /// <orizuru/worker/handle_shards.hpp>. Connects, to read which shards there are now: GET.
@@ -223,6 +236,8 @@ class Worker {
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
                                  detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
+    [[gnu::cold]] void add_keyed(std::string queue, QueueOptions options, const KeyedOptions& keyed,
+                                 detail::JobHandling handling);
     [[gnu::cold]] void add_chore(detail::AddedChore chore);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* heard);

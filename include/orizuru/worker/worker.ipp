@@ -279,8 +279,9 @@ ORIZURU_INLINE Worker& Worker::serve(std::string queue, QueueOptions options) {
 ORIZURU_INLINE void Worker::add_chore(detail::AddedChore chore) {
     const Keys keys = checked(chore.queue);
     std::vector<detail::AddedChore>& chores = m_core->shared->added_chores;
-    if (std::ranges::any_of(
-            chores, [&](const detail::AddedChore& other) { return other.queue == chore.queue; })) {
+    if (std::ranges::any_of(chores, [&](const detail::AddedChore& other) {
+            return other.what == chore.what && other.queue == chore.queue;
+        })) {
         throw std::invalid_argument("queue '" + keys.source() + "' has its recurrences already");
     }
     chores.push_back(std::move(chore));

@@ -88,6 +88,38 @@ inline std::vector<std::string> unheard_consumers(Connection& connection, const 
     return unheard;
 }
 
+/// Calls `step` with some of the lists whose names begin with `prefix`, until all were found; with
+/// some twice, if others are added or removed meanwhile. Redis: SCAN to its end, O(keys of the
+/// database). Throws as Connection::command.
+template <class Step>
+void scan_lists(Connection& connection, std::string_view prefix, const Step& step) {
+    std::string pattern;
+    for (const char c : prefix) {
+        pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
+        pattern += c;
+    }
+    pattern += '*';
+    std::string cursor = "0";
+    do {
+        const Reply page = connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
+                                              1000, "TYPE", "list");
+        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
+            !is_strings(page.elements[1])) {
+            refuse(connection, "SCAN");
+        }
+        cursor = page.elements[0].text;
+        std::vector<std::string> lists;
+        for (const Reply& key : page.elements[1].elements) {
+            if (key.text.starts_with(prefix)) {
+                lists.push_back(key.text);
+            }
+        }
+        if (!lists.empty()) { // a page may be empty before the end of the scan
+            step(lists);
+        }
+    } while (cursor != "0");
+}
+
 class Orphans {
   public:
     /// Time between searches of all keys.
@@ -98,31 +130,16 @@ class Orphans {
     /// later. Redis: SCAN to its end, O(keys of the database). Throws as Connection::command.
     std::set<std::string> search(Connection& connection, const Keys& keys) {
         const std::string prefix = keys.processing("");
-        std::string pattern;
-        for (const char c : prefix) {
-            pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
-            pattern += c;
-        }
-        pattern += '*';
         std::set<std::string> ids;
-        std::string cursor = "0";
-        do {
-            const Reply page = connection.command(pattern, "SCAN", cursor, "MATCH", pattern,
-                                                  "COUNT", 1000, "TYPE", "list");
-            if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
-                !is_strings(page.elements[1])) {
-                refuse(connection, "SCAN");
-            }
-            cursor = page.elements[0].text;
-            // A page may be empty before the end of the scan.
-            for (const Reply& key : page.elements[1].elements) {
-                // Other queues' lists can have this prefix: those of "processing:{Q}", and those of
-                // "{t}Q:processing" beside "{t}Q". Their ends do not look like ids.
-                if (key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))) {
-                    ids.insert(key.text.substr(prefix.size()));
+        scan_lists(connection, prefix, [&](const std::vector<std::string>& lists) {
+            // Other queues' lists can have this prefix: those of "processing:{Q}", and those of
+            // "{t}Q:processing" beside "{t}Q". Their ends do not look like ids.
+            for (const std::string& list : lists) {
+                if (is_id(list.substr(prefix.size()))) {
+                    ids.insert(list.substr(prefix.size()));
                 }
             }
-        } while (cursor != "0");
+        });
         postpone_search();
         return ids;
     }

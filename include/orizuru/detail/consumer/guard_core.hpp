@@ -30,6 +30,9 @@ struct Settlement {
     std::unique_ptr<const std::string> burial = nullptr; ///< the reason of one
 };
 
+/// A job that others of its key wait for is not ended by its guard.
+[[noreturn]] [[gnu::cold]] void refuse_in_order();
+
 /// For one thread at a time. Blocks and throws as MessageGuard documents.
 class GuardCore {
   public:
@@ -93,6 +96,13 @@ class GuardCore {
     /// Does the same for one that comes again: it keeps its recoveries.
     [[nodiscard]] Settlement putting_off(const Script& script, std::vector<std::string> keys,
                                          std::vector<std::string> args) const;
+    /// Does the same as settling() for one that others wait for: the script brings the next one.
+    [[nodiscard]] Settlement passing_on(const Script& script, std::vector<std::string> keys,
+                                        std::vector<std::string> args) const;
+    /// From now on settling it by ack, push, bury and a script throws std::logic_error, as others
+    /// wait for its end (jobs/job_order.hpp). While it is unsettled.
+    void keep_in_order() noexcept { m_delivery->ordered = true; }
+    [[nodiscard]] bool ordered() const noexcept { return m_delivery->ordered; }
     bool settle(Settlement settlement);
     /// Does the same in two steps, between which the settlements of other guards may begin. The
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.
@@ -117,6 +127,7 @@ class GuardCore {
     void check_not_moved_from() const;
     [[nodiscard]] Session& session() const;
     [[nodiscard]] Session& own_session() const;
+    void check_out_of_order() const;
     [[nodiscard]] Settlement moving(const Script& script, std::vector<std::string> keys,
                                     std::vector<std::string> args, std::string_view what,
                                     Move::Recoveries recoveries = Move::Recoveries::kept) const;

@@ -39,6 +39,18 @@ ORIZURU_INLINE std::string_view GuardCore::payload() const {
     return m_delivery->payload;
 }
 
+ORIZURU_INLINE void refuse_in_order() {
+    throw std::logic_error(
+        "the job has its turn in the order of its key: let its handler return or "
+        "throw, or put it off or release it, but do not end it by its guard");
+}
+
+ORIZURU_INLINE void GuardCore::check_out_of_order() const {
+    if (m_delivery && ordered()) {
+        refuse_in_order();
+    }
+}
+
 /// Throws for a guard that cannot be settled.
 ORIZURU_INLINE Settlement GuardCore::moving(const Script& script, std::vector<std::string> keys,
                                             std::vector<std::string> args, std::string_view what,
@@ -48,6 +60,7 @@ ORIZURU_INLINE Settlement GuardCore::moving(const Script& script, std::vector<st
 }
 
 ORIZURU_INLINE Settlement GuardCore::acking() const {
+    check_out_of_order();
     const Keys& keys = own_session().keys();
     if (suspected()) {
         // Where the reply to its fetch was lost, only Redis knows the field of its count.
@@ -66,16 +79,19 @@ ORIZURU_INLINE Settlement GuardCore::releasing() const {
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue) const {
+    check_out_of_order();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue,
                                              std::string replacement) const {
+    check_out_of_order();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
                   "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
+    check_out_of_order();
     Settlement settlement = moving(bury_body(), {keys().dead()}, {std::string(reason)}, "burying");
     settlement.burial = std::make_unique<const std::string>(reason);
     return settlement;
@@ -83,6 +99,12 @@ ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
 
 ORIZURU_INLINE Settlement GuardCore::settling(const Script& script, std::vector<std::string> keys,
                                               std::vector<std::string> args) const {
+    check_out_of_order();
+    return passing_on(script, std::move(keys), std::move(args));
+}
+
+ORIZURU_INLINE Settlement GuardCore::passing_on(const Script& script, std::vector<std::string> keys,
+                                                std::vector<std::string> args) const {
     return moving(script, std::move(keys), std::move(args), "settling", Move::Recoveries::ended);
 }
 
@@ -94,6 +116,7 @@ ORIZURU_INLINE Settlement GuardCore::putting_off(const Script& script,
 
 ORIZURU_INLINE bool GuardCore::ack() {
     static_cast<void>(own_session());
+    check_out_of_order();
     if (m_delivery->deferred_ack.give()) {
         m_session = nullptr; // it may be gone by now
         m_burial = nullptr;

@@ -57,16 +57,21 @@ inline void check_unique_queue(const std::string& queue) {
 void check_attributes(const JobAttributes& attributes);
 void check_kind(std::string_view kind);
 void check_max_attempts(std::optional<int> max_attempts);
+void check_key(std::string_view key);
 
+/// The fields behind the payload, as Job has them.
+struct LaterFields {
+    const JobAttributes& attributes;
+    std::string_view kind;
+    std::optional<int> max_attempts;
+    std::string_view key;
+    std::string_view ticket;
+    std::uint64_t ledger_attempt;
+    const std::vector<std::string>& beyond; ///< those of a newer version
+};
 /// Returns how many fields the envelope has with these.
-[[nodiscard]] std::uint32_t count_fields(const JobAttributes& attributes, std::string_view kind,
-                                         std::optional<int> max_attempts,
-                                         std::uint64_t ledger_attempt,
-                                         const std::vector<std::string>& later);
-/// Writes the fields behind the payload.
-void append_later_fields(const JobAttributes& attributes, std::string_view kind,
-                         std::optional<int> max_attempts, std::uint64_t ledger_attempt,
-                         const std::vector<std::string>& later, std::string& out);
+[[nodiscard]] std::uint32_t count_fields(const LaterFields& later);
+void append_later_fields(const LaterFields& later, std::string& out);
 
 /// Each a msgpack value that an envelope can have.
 inline void check_later(const std::vector<std::string>& fields) {
@@ -111,13 +116,16 @@ class EnvelopeReader {
         return {field.via.bin.ptr, field.via.bin.size};
     }
     [[nodiscard]] bool has_more() const noexcept { return m_next < m_fields.size; }
-    /// The fields behind the payload; of those that are not there nothing is changed. `later` gets
-    /// those of a newer version, as they were written.
-    void read_later_fields(JobAttributes& attributes, std::string& kind,
-                           std::optional<int>& max_attempts, std::uint64_t& ledger_attempt,
-                           std::vector<std::string>& later);
+    // The fields behind the payload, in this order; of those that are not there nothing is changed.
+
+    void read_attributes(JobAttributes& attributes, std::uint64_t& ledger_attempt);
+    void read_choices(std::string& kind, std::optional<int>& max_attempts);
+    void read_order(std::string& key, std::string& ticket);
+    /// Those of a newer version, as they were written.
+    void read_rest(std::vector<std::string>& later);
 
   private:
+    void read_text(std::string& text, const char* otherwise);
     static msgpack::object_array fields_of(MsgpackReader& reader) {
         msgpack::object envelope;
         try {

@@ -12,7 +12,7 @@ namespace orizuru::detail {
 
 // Where they begin.
 inline constexpr std::uint32_t first_later_field = 11;
-inline constexpr std::uint32_t known_later_fields = 3;
+inline constexpr std::uint32_t known_later_fields = 5;
 
 ORIZURU_INLINE void check_attributes(const JobAttributes& attributes) {
     std::size_t size = 0;
@@ -46,98 +46,124 @@ ORIZURU_INLINE void check_max_attempts(std::optional<int> max_attempts) {
     }
 }
 
-ORIZURU_INLINE std::uint32_t count_fields(const JobAttributes& attributes, std::string_view kind,
-                                          std::optional<int> max_attempts,
-                                          std::uint64_t ledger_attempt,
-                                          const std::vector<std::string>& later) {
-    const std::uint32_t known = !later.empty() || max_attempts              ? known_later_fields
-                                : !kind.empty()                             ? 2
-                                : !attributes.empty() || ledger_attempt > 0 ? 1
-                                                                            : 0;
-    return first_later_field + known + static_cast<std::uint32_t>(later.size());
+ORIZURU_INLINE void check_key(std::string_view key) {
+    if (key.size() > longest_key) {
+        throw std::invalid_argument("a job's key must have at most 512 bytes");
+    }
 }
 
-ORIZURU_INLINE void append_later_fields(const JobAttributes& attributes, std::string_view kind,
-                                        std::optional<int> max_attempts,
-                                        std::uint64_t ledger_attempt,
-                                        const std::vector<std::string>& later, std::string& out) {
-    const std::uint32_t fields =
-        count_fields(attributes, kind, max_attempts, ledger_attempt, later) - first_later_field;
+ORIZURU_INLINE std::uint32_t count_fields(const LaterFields& later) {
+    const bool has_first = !later.attributes.empty() || later.ledger_attempt > 0;
+    const std::uint32_t known = !later.beyond.empty() || !later.ticket.empty() ? known_later_fields
+                                : !later.key.empty()                           ? 4
+                                : later.max_attempts                           ? 3
+                                : !later.kind.empty()                          ? 2
+                                : has_first                                    ? 1
+                                                                               : 0;
+    return first_later_field + known + static_cast<std::uint32_t>(later.beyond.size());
+}
+
+ORIZURU_INLINE void append_later_fields(const LaterFields& later, std::string& out) {
+    const std::uint32_t fields = count_fields(later) - first_later_field;
     MsgpackAppender appender{out};
     msgpack::packer packer(appender);
     const auto pack_text = [&packer](std::string_view text) {
         packer.pack_str(static_cast<std::uint32_t>(text.size()));
         packer.pack_str_body(text.data(), static_cast<std::uint32_t>(text.size()));
     };
+    const auto pack_some = [&](std::string_view text) {
+        text.empty() ? static_cast<void>(packer.pack_nil()) : pack_text(text);
+    };
     if (fields > 0) {
-        if (ledger_attempt > 0) {
-            packer.pack(ledger_attempt);
-        } else if (attributes.empty()) {
+        if (later.ledger_attempt > 0) {
+            packer.pack(later.ledger_attempt);
+        } else if (later.attributes.empty()) {
             packer.pack_nil();
         } else {
-            packer.pack_map(static_cast<std::uint32_t>(attributes.size()));
-            for (const auto& [name, value] : attributes) {
+            packer.pack_map(static_cast<std::uint32_t>(later.attributes.size()));
+            for (const auto& [name, value] : later.attributes) {
                 pack_text(name);
                 pack_text(value);
             }
         }
     }
     if (fields > 1) {
-        kind.empty() ? static_cast<void>(packer.pack_nil()) : pack_text(kind);
+        pack_some(later.kind);
     }
     if (fields > 2) {
-        max_attempts ? packer.pack(*max_attempts) : packer.pack_nil();
+        later.max_attempts ? packer.pack(*later.max_attempts) : packer.pack_nil();
     }
-    for (const std::string& field : later) {
+    if (fields > 3) {
+        pack_some(later.key);
+    }
+    if (fields > 4) {
+        pack_some(later.ticket);
+    }
+    for (const std::string& field : later.beyond) {
         out += field;
     }
 }
 
-ORIZURU_INLINE void EnvelopeReader::read_later_fields(JobAttributes& attributes, std::string& kind,
-                                                      std::optional<int>& max_attempts,
-                                                      std::uint64_t& ledger_attempt,
-                                                      std::vector<std::string>& later) {
-    using msgpack::type::MAP;
-    using msgpack::type::NIL;
-    using msgpack::type::POSITIVE_INTEGER;
-    using msgpack::type::STR;
+/// A text or nil.
+ORIZURU_INLINE void EnvelopeReader::read_text(std::string& text, const char* otherwise) {
+    if (!has_more()) {
+        return;
+    }
+    if (const msgpack::object& field = next(); field.type == msgpack::type::STR) {
+        text.assign(field.via.str.ptr, field.via.str.size);
+    } else if (field.type != msgpack::type::NIL) {
+        refuse_envelope(otherwise);
+    }
+}
+
+ORIZURU_INLINE void EnvelopeReader::read_attributes(JobAttributes& attributes,
+                                                    std::uint64_t& ledger_attempt) {
     const auto text_of = [](const msgpack::object& object) {
-        if (object.type != STR) {
+        if (object.type != msgpack::type::STR) {
             refuse_envelope("an attribute that is no text");
         }
         return std::string(object.via.str.ptr, object.via.str.size);
     };
-    if (has_more()) {
-        const msgpack::object& field = next();
-        if (field.type == POSITIVE_INTEGER) {
-            ledger_attempt = field.via.u64;
-        } else if (field.type == MAP) {
-            for (std::uint32_t i = 0; i < field.via.map.size; ++i) {
-                const msgpack::object_kv& entry = field.via.map.ptr[i];
-                attributes.insert_or_assign(text_of(entry.key), text_of(entry.val));
-            }
-            check_attributes(attributes);
-        } else if (field.type != NIL) {
-            refuse_envelope("attributes that are no map");
-        }
+    if (!has_more()) {
+        return;
     }
-    if (has_more()) {
-        if (const msgpack::object& field = next(); field.type == STR) {
-            kind.assign(field.via.str.ptr, field.via.str.size);
-            check_kind(kind);
-        } else if (field.type != NIL) {
-            refuse_envelope("a kind that is no text");
+    const msgpack::object& field = next();
+    if (field.type == msgpack::type::POSITIVE_INTEGER) {
+        ledger_attempt = field.via.u64;
+    } else if (field.type == msgpack::type::MAP) {
+        for (std::uint32_t i = 0; i < field.via.map.size; ++i) {
+            const msgpack::object_kv& entry = field.via.map.ptr[i];
+            attributes.insert_or_assign(text_of(entry.key), text_of(entry.val));
         }
+        check_attributes(attributes);
+    } else if (field.type != msgpack::type::NIL) {
+        refuse_envelope("attributes that are no map");
     }
-    if (has_more()) {
-        const msgpack::object& field = next();
-        if (field.type == POSITIVE_INTEGER && field.via.u64 >= 1 &&
-            field.via.u64 <= std::numeric_limits<int>::max()) {
-            max_attempts = static_cast<int>(field.via.u64);
-        } else if (field.type != NIL) {
-            refuse_envelope("a max_attempts that cannot be");
-        }
+}
+
+ORIZURU_INLINE void EnvelopeReader::read_choices(std::string& kind,
+                                                 std::optional<int>& max_attempts) {
+    read_text(kind, "a kind that is no text");
+    check_kind(kind);
+    if (!has_more()) {
+        return;
     }
+    const msgpack::object& field = next();
+    if (field.type == msgpack::type::POSITIVE_INTEGER && field.via.u64 >= 1 &&
+        field.via.u64 <= std::numeric_limits<int>::max()) {
+        max_attempts = static_cast<int>(field.via.u64);
+    } else if (field.type != msgpack::type::NIL) {
+        refuse_envelope("a max_attempts that cannot be");
+    }
+}
+
+ORIZURU_INLINE void EnvelopeReader::read_order(std::string& key, std::string& ticket) {
+    read_text(key, "a key that is no text");
+    check_key(key);
+    read_text(ticket, "a ticket that is no text");
+}
+
+ORIZURU_INLINE void EnvelopeReader::read_rest(std::vector<std::string>& later) {
     while (has_more()) {
         MsgpackAppender to{later.emplace_back()};
         msgpack::pack(to, next());

@@ -7,6 +7,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/unique_options.hpp>
@@ -99,6 +100,9 @@ auto without_foreign_locks(std::span<std::optional<OwnLock>> locks, const Keys& 
 /// has one; false when it has gone. Throws as Connection::command.
 inline bool remove_message(Connection& connection, std::string_view script, const std::string& key,
                            const std::string& bytes, std::string_view payload, const Keys& here) {
+    if (const auto turn = turn_of(payload, here)) {
+        return take_out_of_order(connection, here, *turn, key, bytes);
+    }
     std::optional<OwnLock> lock = own_lock(payload, here);
     return without_foreign_locks({&lock, 1}, here, [&] {
         return is_yes(

@@ -148,6 +148,7 @@ struct Delivery {
     State state = State::held;
     DeferredAck deferred_ack; ///< needs no lock, as the next; all else but reading the payload does
     AwaitedSettling settling;
+    bool ordered = false;    ///< others wait for its end; only its worker may end it
     bool queued = false;     ///< a move that is wanted and not sent
     bool taken = false;      ///< by the thread in `next`; has a guard or will get one
     bool deferred = false;   ///< an accepted ack whose outcome no thread awaits
@@ -179,7 +180,7 @@ struct Delivery {
         deferred_ack.forget();
         settling.forget();
         listener = nullptr;
-        taken = queued = deferred = unattended = false;
+        ordered = taken = queued = deferred = unattended = false;
         failures = 0;
         forget_shortages();
     }

@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -67,14 +68,13 @@ class JobSettling {
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
     /// True if a success was settled without waiting for Redis.
     [[nodiscard]] bool settled_at_once() const noexcept {
-        return m_step == &JobSettling::succeed && !m_retry_at && m_job.m_head.unique_id.empty() &&
+        return m_step == &JobSettling::succeed && !m_retry_at && acks_alone() &&
                m_queue.options().ack == AckMode::deferred;
     }
     /// True if `end` settles a success without waiting for Redis, with others. Any thread.
     [[nodiscard]] bool succeeds_at_once() const noexcept {
         const auto lock = m_job.lock_guard_within(std::chrono::milliseconds(0));
-        return lock && (m_job.m_core->settled() ||
-                        (m_job.m_head.unique_id.empty() && !m_job.m_core->suspected()));
+        return lock && (m_job.m_core->settled() || (acks_alone() && !m_job.m_core->suspected()));
     }
     void try_again() noexcept;
     /// Takes the message of a job that does not end in time back from its guard, to be requeued
@@ -99,6 +99,8 @@ class JobSettling {
     bool attempt_to_settle(Action action) noexcept;
     bool prepare(TimePoint now);
     bool end_expired();
+    bool goes_without_key();
+    bool takes_turn();
     [[nodiscard]] std::optional<JobTime> expires_at() const;
     [[nodiscard]] const RetryPolicy& policy() const noexcept {
         return m_kind.retry ? *m_kind.retry : m_queue.options().retry;
@@ -117,6 +119,7 @@ class JobSettling {
     void tell_discarded(std::string_view reason, std::string_view payload) const noexcept;
     // The steps; each can be repeated.
     void succeed();
+    void enter();
     void fail();
     void expire();
     void release();
@@ -128,6 +131,13 @@ class JobSettling {
     void on_given_back(bool done);
     void on_failed(bool done);
     void on_lost(bool done);
+    [[nodiscard]] OrderedJob ordered() const noexcept {
+        return {m_job.m_head.key, m_job.m_head.ticket};
+    }
+    /// Its ack does nothing besides.
+    [[nodiscard]] bool acks_alone() const noexcept {
+        return m_job.m_head.unique_id.empty() && m_job.m_head.ticket.empty();
+    }
     /// The step that runs does not wait for Redis.
     [[nodiscard]] bool settles_later() const noexcept {
         return m_way == Way::with_others && m_ended;

@@ -110,6 +110,9 @@ ORIZURU_INLINE void JobSettling::postpone(std::string_view problem) {
 
 ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
     m_job.m_since.store(now, std::memory_order_relaxed);
+    if (m_job.key().empty() ? !goes_without_key() : !takes_turn()) {
+        return false;
+    }
     if (end_expired()) {
         return false;
     }
@@ -286,13 +289,13 @@ ORIZURU_INLINE std::optional<bool> JobSettling::ack(GuardCore& guard) {
     const JobHead& head = m_job.m_head;
     const JobLock lock{head.id, head.unique_id, head.unique_queue};
     m_job.m_worker = SettledBy::acking;
-    if (!settles_later()) {
+    if (head.ticket.empty() && !settles_later()) {
         return ack_unique(guard, lock);
     }
-    if (head.unique_id.empty() && !guard.suspected()) {
+    if (acks_alone() && !guard.suspected()) {
         return guard.ack_later();
     }
-    return send(guard, acking_unique(guard, lock));
+    return send(guard, acking_job(guard, lock, ordered()));
 }
 
 ORIZURU_INLINE void JobSettling::on_lost(bool done) {
@@ -316,6 +319,34 @@ ORIZURU_INLINE void JobSettling::on_expired(bool done) {
         m_queue.counts().add(Outcome::expired);
     }
     tell(done ? WorkerEventKind::expired : WorkerEventKind::lost);
+}
+
+ORIZURU_INLINE bool JobSettling::goes_without_key() {
+    if (m_queue.keyed()) {
+        m_queue.counts().add(Outcome::failed);
+        m_failure = "the queue's jobs need a key: push them by orizuru::KeyedJobProducer";
+        m_action = RetryDecision::Action::bury;
+        perform(&JobSettling::fail);
+    }
+    return !m_queue.keyed();
+}
+
+/// Returns whether a job with a key can be handled.
+ORIZURU_INLINE bool JobSettling::takes_turn() {
+    if (!has_turn(ordered(), m_queue.keys())) {
+        perform(&JobSettling::enter);
+        return false;
+    }
+    const auto lock = m_job.lock_guard();
+    m_job.m_core->keep_in_order();
+    return true;
+}
+
+/// Gives a job with a key its place in the order: it was redriven, or came by another way than a
+/// KeyedJobProducer.
+ORIZURU_INLINE void JobSettling::enter() {
+    settle([this](GuardCore& guard) { return send(guard, entering_order(guard, ordered().key)); },
+           &JobSettling::on_lost);
 }
 
 ORIZURU_INLINE void JobSettling::release() {

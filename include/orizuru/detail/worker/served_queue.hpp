@@ -115,6 +115,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
         return std::chrono::floor<std::chrono::milliseconds>(
             m_time.load(std::memory_order_relaxed).now());
     }
+    /// Its jobs have keys (keyed.hpp).
+    [[nodiscard]] bool keyed() const noexcept { return m_keyed; }
     void set_time(ServerTime time) noexcept {
         m_time.store(time, std::memory_order_relaxed);
         m_counts.read_clocks(now());
@@ -186,6 +188,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     // Before open().
 
     void set_options(QueueOptions options) { m_options = std::move(options); }
+    void set_keyed() noexcept { m_keyed = true; }
     void set_in_flight(std::shared_ptr<InFlight> jobs) noexcept { m_in_flight = std::move(jobs); }
 
   private:
@@ -197,6 +200,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
     std::shared_ptr<InFlight> m_in_flight;
+    bool m_keyed = false;
     QueueCounts m_counts;
     std::atomic<ServerTime> m_time{};
     std::atomic<int> m_running{0};        ///< tasks that have a place

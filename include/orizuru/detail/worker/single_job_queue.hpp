@@ -69,6 +69,8 @@ class SingleJobQueue final : public FetchingQueue {
         Kind kind{handling.make, {std::move(handling.call), std::move(options)}};
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
+    /// Its jobs must have keys.
+    void keep_order() noexcept { set_keyed(); }
     [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }
     void add_retry_queues(std::set<std::string>& queues) const override {
         FetchingQueue::add_retry_queues(queues);

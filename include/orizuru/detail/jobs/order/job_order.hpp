@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The order of a queue's jobs that have a key (keyed.hpp): at most one job of each key is in the
+// queue or anywhere beyond it, and the others wait behind it in the list Keys::order. Whoever ends
+// that job brings the next one into the queue in the same step; a job that only moves keeps its
+// turn, so the key waits.
+//
+// A ticket is `orz-key:`, 16 random hexadecimal digits, `:`, and the queue's name. Its digits stand
+// first in the key's list while the job that has it is out. Whoever comes with other digits has no
+// turn to give away: a script removes the job then, and no more. A job without a ticket of its
+// queue was redriven or pushed by others, and gets one when it is fetched.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/keys.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+inline constexpr std::string_view ticket_prefix = "orz-key:";
+inline constexpr std::size_t ticket_digits = 16;
+
+[[nodiscard]] std::string make_ticket(const Keys& keys);
+/// The digits of a ticket of this queue, a view of it; empty: it is none.
+[[nodiscard]] std::string_view digits_of(std::string_view ticket, const Keys& keys) noexcept;
+
+/// KEYS of the scripts: the source, the key's list, the number of those that wait.
+[[nodiscard]] std::vector<std::string> order_keys(const Keys& keys, std::string_view key);
+
+/// A job as the order needs to know it.
+struct OrderedJob {
+    std::string_view key;    ///< empty: it has none
+    std::string_view ticket; ///< perhaps of another queue
+};
+/// It has a turn in this queue, which ends with it.
+[[nodiscard]] bool has_turn(const OrderedJob& job, const Keys& keys) noexcept;
+
+// Settlements of a job that has its turn. Each brings the next job of the key into the queue.
+
+[[nodiscard]] Settlement acking_in_order(const GuardCore& guard, const OrderedJob& job);
+/// Does that for one that has its turn, and acks and unlocks any other (unique_lock.hpp).
+[[nodiscard]] Settlement acking_job(const GuardCore& guard, const JobLock& lock,
+                                    const OrderedJob& job);
+/// The entry on the dead list has no ticket.
+[[nodiscard]] Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,
+                                          std::string_view reason);
+/// Puts it off in another queue (schedule.hpp), where it has no ticket. `due` as there, with the
+/// payload behind it.
+[[nodiscard]] Settlement leaving_order(const GuardCore& guard, const OrderedJob& job,
+                                       const Keys& target, std::vector<std::string> due);
+
+/// Gives a job a ticket: it is served next if no other of its key is out, and waits behind them
+/// otherwise.
+[[nodiscard]] Settlement entering_order(const GuardCore& guard, std::string_view key);
+
+/// For a producer: the digits of a ticket and a job with it, by turns. Refused when Redis' memory
+/// is full. Returns how many jobs of the key there are now.
+[[nodiscard]] const CachedScript& push_in_order_script();
+
+/// The payload of a job without its ticket, and without a limit of its size. Throws as decoding.
+[[nodiscard]] std::string without_ticket(std::string_view payload);
+
+/// The Lua function advance(source, order, behind, digits), which needs the function refusal: ends
+/// the turn of the job with these digits, if it is its turn. order_commands(source, order, behind):
+/// what it runs, for `refusal`; order_kinds: its types.
+inline constexpr char advance_function[] = R"lua(
+local function order_kinds(source, order, behind)
+    return {{source, 'list'}, {order, 'list'}, {behind, 'string'}}
+end
+local function order_commands(source, order, behind)
+    return {{'LINDEX', order, '0'}, {'LPOP', order}, {'LPUSH', order, 'x'},
+        {'LPUSH', source, 'x'}, {'DECR', behind}}
+end
+local function advance(source, order, behind, digits)
+    if redis.call('LINDEX', order, 0) ~= digits then return 0 end
+    redis.call('LPOP', order)
+    local next_one = redis.call('LPOP', order)
+    if next_one then
+        redis.call('LPUSH', order, string.sub(next_one, 1, 16))
+        redis.call('LPUSH', source, string.sub(next_one, 17))
+        redis.pcall('DECR', behind)
+    end
+    return 1
+end
+)lua";
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/jobs/order/job_order.ipp>
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of job_order.hpp.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/jobs/schedule_source.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
+#include <orizuru/script.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE std::string make_ticket(const Keys& keys) {
+    return joined({ticket_prefix, random_hex(ticket_digits), ":", keys.source()});
+}
+
+ORIZURU_INLINE std::string_view digits_of(std::string_view ticket, const Keys& keys) noexcept {
+    constexpr std::size_t before_queue = ticket_prefix.size() + ticket_digits + 1;
+    const bool is_its = ticket.size() > before_queue && ticket.starts_with(ticket_prefix) &&
+                        ticket[before_queue - 1] == ':' &&
+                        ticket.substr(before_queue) == keys.source();
+    return is_its ? ticket.substr(ticket_prefix.size(), ticket_digits) : std::string_view();
+}
+
+ORIZURU_INLINE std::vector<std::string> order_keys(const Keys& keys, std::string_view key) {
+    return {keys.source(), keys.order(key), keys.keyed()};
+}
+
+ORIZURU_INLINE bool has_turn(const OrderedJob& job, const Keys& keys) noexcept {
+    return !job.key.empty() && !digits_of(job.ticket, keys).empty();
+}
+
+/// KEYS source, order, behind; ARGV digits
+inline Script ack_in_order_body() {
+    static constexpr auto text = settling_script(advance_function, R"lua(
+local source, order, behind = unpack(KEYS)
+local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+if refused then return refused end
+advance(source, order, behind, ARGV[1])
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
+/// KEYS source, order, behind, dead; ARGV digits, reason, the payload without its ticket
+inline Script bury_in_order_body() {
+    static constexpr auto text = settling_script(advance_function, dead_entry_function, R"lua(
+local source, order, behind, dead = unpack(KEYS)
+local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+    or refusal({{dead, 'list'}}, {{'LPUSH', dead, 'x'}, {'TIME'}})
+if refused then return refused end
+redis.call('LPUSH', dead, dead_entry(ARGV[3], ARGV[2]))
+advance(source, order, behind, ARGV[1])
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
+/// KEYS source, order, behind, then those of schedule.hpp; ARGV digits, then those of schedule.hpp
+inline Script leave_order_body() {
+    static constexpr auto text = settling_script(
+        advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
+end
+local source, order, behind = KEYS[1], KEYS[2], KEYS[3]
+local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+    or schedule({unpack(KEYS, 4)}, {unpack(ARGV, 2)})
+if refused then return refused end
+advance(source, order, behind, ARGV[1])
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
+/// KEYS source, order, behind; ARGV digits, the job with its ticket
+inline Script enter_order_body() {
+    static constexpr auto text = settling_script(advance_function, R"lua(
+local source, order, behind = unpack(KEYS)
+local refused = refusal(order_kinds(source, order, behind), {{'EXISTS', order},
+    {'RPUSH', order, 'x'}, {'RPUSH', source, 'x'}, {'INCR', behind}})
+if refused then return refused end
+if redis.call('EXISTS', order) == 1 then
+    redis.call('RPUSH', order, ARGV[1] .. ARGV[2])
+    redis.pcall('INCR', behind)
+else
+    redis.call('RPUSH', order, ARGV[1])
+    redis.call('RPUSH', source, ARGV[2])
+end
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
+ORIZURU_INLINE const CachedScript& push_in_order_script() {
+    static constexpr auto text = adding_script(R"lua(
+local source, order, behind = unpack(KEYS)
+local refused = refusal({{source, 'list'}, {order, 'list'}, {behind, 'string'}}, {{'LLEN', order},
+    {'RPUSH', order, 'x'}, {'LPUSH', source, 'x'}, {'INCRBY', behind, '1'}})
+if refused then return refused end
+local first = 1
+if redis.call('LLEN', order) == 0 then
+    redis.call('RPUSH', order, ARGV[1])
+    redis.call('LPUSH', source, ARGV[2])
+    first = 3
+end
+for i = first, #ARGV, 2 do redis.call('RPUSH', order, ARGV[i] .. ARGV[i + 1]) end
+if first <= #ARGV then
+    redis.pcall('INCRBY', behind, string.format('%d', (#ARGV - first + 1) / 2))
+end
+return redis.call('LLEN', order)
+)lua");
+    static constinit const CachedScript script(text);
+    return script;
+}
+
+[[nodiscard]] inline std::string unlimited(const Job<Raw>& job) {
+    std::string payload;
+    encode(job, payload, std::numeric_limits<std::int64_t>::max());
+    return payload;
+}
+
+ORIZURU_INLINE std::string without_ticket(std::string_view payload) {
+    Scratch scratch;
+    auto job = decode<Job<Raw>>(payload, scratch);
+    job.ticket.clear();
+    return unlimited(job);
+}
+
+ORIZURU_INLINE Settlement acking_in_order(const GuardCore& guard, const OrderedJob& job) {
+    return guard.passing_on(ack_in_order_body(), order_keys(guard.keys(), job.key),
+                            {std::string(digits_of(job.ticket, guard.keys()))});
+}
+
+ORIZURU_INLINE Settlement acking_job(const GuardCore& guard, const JobLock& lock,
+                                     const OrderedJob& job) {
+    return has_turn(job, guard.keys()) ? acking_in_order(guard, job) : acking_unique(guard, lock);
+}
+
+ORIZURU_INLINE Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,
+                                           std::string_view reason) {
+    const Keys& keys = guard.keys();
+    std::vector<std::string> script_keys = order_keys(keys, job.key);
+    script_keys.push_back(keys.dead());
+    Settlement settlement =
+        guard.putting_off(bury_in_order_body(), std::move(script_keys),
+                          {std::string(digits_of(job.ticket, keys)), std::string(reason),
+                           without_ticket(guard.payload())});
+    settlement.what = "burying";
+    settlement.burial = std::make_unique<const std::string>(reason);
+    return settlement;
+}
+
+ORIZURU_INLINE Settlement leaving_order(const GuardCore& guard, const OrderedJob& job,
+                                        const Keys& target, std::vector<std::string> due) {
+    std::vector<std::string> keys = order_keys(guard.keys(), job.key);
+    for (std::string& key : schedule_keys(target)) {
+        keys.push_back(std::move(key));
+    }
+    due.insert(due.begin(), std::string(digits_of(job.ticket, guard.keys())));
+    return guard.putting_off(leave_order_body(), std::move(keys), std::move(due));
+}
+
+ORIZURU_INLINE Settlement entering_order(const GuardCore& guard, std::string_view key) {
+    const Keys& keys = guard.keys();
+    Scratch scratch;
+    auto job = decode<Job<Raw>>(guard.payload(), scratch);
+    job.ticket = make_ticket(keys);
+    return guard.putting_off(enter_order_body(), order_keys(keys, key),
+                             {std::string(digits_of(job.ticket, keys)), unlimited(job)});
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Ends the turns of jobs that went to the dead list with their tickets: a collector buries what has
+// taken its workers along, and a consumer what it cannot decode, and neither knows of keys.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/keyed/order_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Takes the ticket out of an entry, and brings the next job of its key, in one step. Returns
+/// whether the entry was there.
+inline bool end_dead_turn(Connection& connection, const Keys& keys, const DeadEntry& entry) {
+    const std::optional<Job<Raw>> job = job_in(entry.payload);
+    if (!job || !has_turn({job->key, job->ticket}, keys)) {
+        return false;
+    }
+    std::vector<std::string> script_keys = order_keys(keys, job->key);
+    script_keys.push_back(keys.dead());
+    return is_yes(connection.command(keys.dead(), "EVAL", end_dead_turn_script(), 4, script_keys,
+                                     digits_of(job->ticket, keys), entry.bytes,
+                                     without_ticket(entry.payload)));
+}
+
+/// Ends all that there are: the newest entries are looked at until some have none. Redis: a script
+/// for each 100 entries or mebibyte, and one for each turn. Throws as Connection::command.
+inline void end_dead_turns(Connection& connection, const Keys& keys) {
+    constexpr std::int64_t most = 100;
+    const std::string dead = keys.dead();
+    for (std::int64_t first = 0, looked_at = 0;; first += looked_at) {
+        Reply reply =
+            connection.command(dead, "EVAL_RO", dead_turns_script(), 1, dead, first, most);
+        std::vector<Reply>& parts = reply.elements;
+        if (parts.size() != 2 || !is_count(parts[0]) || !parts[1].is(Reply::Type::array)) {
+            refuse(connection, "EVAL_RO");
+        }
+        looked_at = parts[0].integer;
+        bool any = false;
+        for (Reply& element : parts[1].elements) {
+            any = end_dead_turn(connection, keys, dead_entry_of(connection, element)) || any;
+        }
+        if (!any) {
+            return;
+        }
+    }
+}
+
+} // namespace orizuru::detail

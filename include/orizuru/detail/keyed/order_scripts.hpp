@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The scripts of those who look after the order of keys (jobs/order/job_order.hpp). They only read,
+// move or free, so they run when memory is full (allow-oom).
+
+#include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/redis/scripts/dead_entries.hpp>
+#include <orizuru/detail/redis/scripts/script_parts.hpp>
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+// The upkeep is one worker's at a time, until it is not heard.
+//
+// KEYS who has it; ARGV own id, for how long (ms). Returns 1 if it is the caller's, else 0.
+inline std::string_view order_turn_script() {
+    static constexpr auto script = moving_script(R"lua(
+local refused = refusal({{KEYS[1], 'string'}}, {{'GET', KEYS[1]}, {'SET', KEYS[1], 'x', 'PX', '1'}})
+if refused then return refused end
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+)lua");
+    return script;
+}
+
+// KEYS the dead list; ARGV the first entry to look at, 0 being the newest, and how many. It ends
+// when it has read a mebibyte. Returns how many it has looked at, then those that may have a
+// ticket, as list_dead_script does.
+inline std::string_view dead_turns_script() {
+    static constexpr auto script = reading_script(read_entry_function, R"lua(
+local dead, first = KEYS[1], tonumber(ARGV[1])
+local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
+if refused then return refused end
+local found, count, bytes = {}, 0, 0
+while count < tonumber(ARGV[2]) and bytes < 1048576 do
+    local entry = redis.call('LRANGE', dead, first + count, first + count)[1]
+    if not entry then break end
+    count, bytes = count + 1, bytes + #entry
+    if string.find(entry, 'orz-key:', 1, true) then found[#found + 1] = {entry, read(entry)} end
+end
+return {count, found}
+)lua");
+    return script;
+}
+
+// KEYS source, order, behind, dead; ARGV digits, the entry, its payload without the ticket. Returns
+// 1, or 0 when the entry has gone.
+inline std::string_view end_dead_turn_script() {
+    static constexpr auto script = moving_script(read_entry_function, advance_function, R"lua(
+local source, order, behind, dead = unpack(KEYS)
+local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+    or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
+if refused then return refused end
+local first, last = read(ARGV[2])
+local at = first and redis.call('LPOS', dead, ARGV[2], 'MAXLEN', 10000)
+if not at then return 0 end
+redis.call('LSET', dead, at, '\148\2' .. struct.pack('>BI4', 0xc6, #ARGV[3]) .. ARGV[3] ..
+    string.sub(ARGV[2], last + 1))
+advance(source, order, behind, ARGV[1])
+return 1
+)lua");
+    return script;
+}
+
+// KEYS lists of keys. Returns the digits in front of each; '' where there are none.
+inline std::string_view first_digits_script() {
+    static constexpr auto script = reading_script(R"lua(
+local digits = {}
+for i, order in ipairs(KEYS) do
+    local refused = refusal({}, {{'TYPE', order}, {'LINDEX', order, '0'}})
+    if refused then return refused end
+    local first = redis.call('TYPE', order).ok == 'list' and redis.call('LINDEX', order, 0) or ''
+    digits[i] = string.find(first, '^%x+$') and #first == 16 and first or ''
+end
+return digits
+)lua");
+    return script;
+}
+
+// KEYS a place; ARGV the first element to look at, and how many. It ends when it has read a
+// mebibyte. Returns how many it has looked at, then the digits of all tickets in them.
+inline std::string_view digits_in_place_script() {
+    static constexpr auto script = reading_script(R"lua(
+local place, first, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local refused = refusal({}, {{'TYPE', place}, {'LRANGE', place, '0', '0'},
+    {'ZRANGE', place, '0', '0'}})
+if refused then return refused end
+local kind = redis.call('TYPE', place).ok
+local command = ({list = 'LRANGE', zset = 'ZRANGE'})[kind]
+local found, count, bytes, piece = {}, 0, 0, 10
+while command and count < most and bytes < 1048576 do
+    local some = redis.call(command, place, first + count, first + count + piece - 1)
+    for _, element in ipairs(some) do
+        bytes = bytes + #element
+        local at = string.find(element, 'orz-key:', 1, true)
+        while at do
+            found[#found + 1] = string.sub(element, at + 8, at + 23)
+            at = string.find(element, 'orz-key:', at + 8, true)
+        end
+    end
+    count = count + #some
+    if #some < piece then break end
+    piece = math.max(10, math.min(200, math.ceil((1048576 - bytes) / (bytes / count + 1))))
+end
+return {count, found}
+)lua");
+    return script;
+}
+
+// KEYS source, order, behind; ARGV digits. Returns 1 if that turn has ended now, else 0.
+inline std::string_view end_turn_script() {
+    static constexpr auto script = moving_script(advance_function, R"lua(
+local source, order, behind = unpack(KEYS)
+local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+if refused then return refused end
+return advance(source, order, behind, ARGV[1])
+)lua");
+    return script;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Finds keys that stand still since the job that was out has gone without an end: whoever takes it
+// out of Redis by hand does not bring the next one. A turn that has not changed since the pass
+// before, and whose job is nowhere, ends. What moves from a place to another while these are read
+// may be missed, so all are read twice.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/collector/lost_consumers.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/keyed/order_scripts.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// For one thread.
+class OrderSweep {
+  public:
+    explicit OrderSweep(Keys keys) : m_keys(std::move(keys)) {}
+
+    /// Returns how many turns it has ended. Throws as Connection::command; the pass has no effect
+    /// on the next one then.
+    std::uint64_t pass(Connection& connection) {
+        Turns turns = read_turns(connection);
+        Turns still;
+        std::ranges::set_intersection(turns, m_last, std::inserter(still, still.end()));
+        if (!still.empty()) {
+            leave_out_found(connection, still);
+            leave_out_found(connection, still);
+        }
+        std::uint64_t ended = 0;
+        for (const auto& [key, digits] : still) {
+            ended += is_yes(connection.command(m_keys.order(key), "EVAL", end_turn_script(), 3,
+                                               order_keys(m_keys, key), digits))
+                         ? 1
+                         : 0;
+        }
+        m_last = std::move(turns);
+        return ended;
+    }
+
+  private:
+    /// The key of each list, and the digits of the job that is out.
+    using Turns = std::set<std::pair<std::string, std::string>>;
+
+    static constexpr std::int64_t most_read = 1000;
+
+    Turns read_turns(Connection& connection) {
+        const std::string prefix = m_keys.order("");
+        Turns turns;
+        scan_lists(connection, prefix, [&](const std::vector<std::string>& lists) {
+            const Reply reply =
+                connection.command(prefix, "EVAL_RO", first_digits_script(), lists.size(), lists);
+            if (!is_strings(reply) || reply.elements.size() != lists.size()) {
+                refuse(connection, "EVAL_RO");
+            }
+            for (std::size_t i = 0; i < lists.size(); ++i) {
+                if (!reply.elements[i].text.empty()) {
+                    turns.emplace(lists[i].substr(prefix.size()), reply.elements[i].text);
+                }
+            }
+        });
+        return turns;
+    }
+    void leave_out_found(Connection& connection, Turns& turns) {
+        leave_out(connection, m_keys.source(), turns);
+        for (const std::string& id : Orphans().search(connection, m_keys)) {
+            leave_out(connection, m_keys.processing(id), turns);
+        }
+        for (const std::string& place : {m_keys.scheduled(), m_keys.unack(), m_keys.suspects(),
+                                         m_keys.dead(), m_keys.source()}) {
+            leave_out(connection, place, turns);
+        }
+    }
+    /// Those whose jobs are in this place.
+    static void leave_out(Connection& connection, const std::string& place, Turns& turns) {
+        std::int64_t first = 0;
+        std::int64_t looked_at = 0;
+        do {
+            const Reply reply = connection.command(place, "EVAL_RO", digits_in_place_script(), 1,
+                                                   place, first, most_read);
+            const std::vector<Reply>& parts = reply.elements;
+            if (parts.size() != 2 || !is_count(parts[0]) || !is_strings(parts[1])) {
+                refuse(connection, "EVAL_RO");
+            }
+            looked_at = parts[0].integer;
+            first += looked_at;
+            std::set<std::string_view> found;
+            for (const Reply& digits : parts[1].elements) {
+                found.insert(digits.text);
+            }
+            std::erase_if(turns, [&](const auto& turn) { return found.contains(turn.second); });
+        } while (looked_at > 0);
+    }
+
+    Keys m_keys;
+    Turns m_last;
+};
+
+} // namespace orizuru::detail

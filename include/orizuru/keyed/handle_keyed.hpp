@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Worker::handle_keyed: a handler for the jobs of a queue with keys.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
+#include <orizuru/keyed/keyed_options.hpp>
+#include <orizuru/worker/worker.hpp>
+
+#include <string>
+#include <utility>
+
+namespace orizuru {
+
+template <class T, JobHandler<T> F>
+Worker& Worker::handle_keyed(std::string queue, F handler, QueueOptions options,
+                             const KeyedOptions& keyed) {
+    detail::check_handler(handler, queue);
+    detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
+    add_keyed(std::move(queue), std::move(options), keyed, std::move(handling));
+    return *this;
+}
+
+template <class T, JobHandler<T> F>
+Worker& Worker::handle_keyed(std::string queue, F handler, QueueOptions options) {
+    return handle_keyed<T>(std::move(queue), std::move(handler), std::move(options),
+                           KeyedOptions());
+}
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/keyed/handle_keyed.ipp>
+#endif

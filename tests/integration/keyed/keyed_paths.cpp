@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What else takes the job of a key that is out away, path by path: each brings the key's next job,
+// or is refused, or is mended by the upkeep.
+
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/detail/keyed/order_upkeep.hpp>
+#include <orizuru/jobs.hpp>
+#include <orizuru/keyed.hpp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace keyed_paths_test {
+
+using namespace std::chrono_literals;
+using orizuru::Connection;
+using orizuru::DeadList;
+using orizuru::Inspector;
+using orizuru::KeyedJobProducer;
+using orizuru::Keys;
+using orizuru::Place;
+using orizuru::PlacedMessage;
+using orizuru::Raw;
+using orizuru::ScheduledList;
+using orizuru::Worker;
+using orizuru::detail::OrderSweep;
+using orizuru::detail::OrderUpkeep;
+using orizuru::test::eventually;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+/// A key with three jobs: `a1` is out, wherever a test puts it.
+struct Paths : WorkerFixture {
+    Paths() {
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+    }
+
+    KeyedJobProducer<Raw> producer{uri, "q"};
+    Inspector inspector{uri};
+    const std::string order = "orizuru:{q}:key:a";
+    const std::string scheduled = "orizuru:{q}:scheduled";
+    std::string ticketed; ///< `a1`
+
+    Texts behind() {
+        Texts found;
+        for (const std::string& element : redis.lrange(order)) {
+            if (element.size() > 16) {
+                found.push_back(job_of(element.substr(16)).payload.bytes);
+            }
+        }
+        return found;
+    }
+    /// The next job has come, and nothing is counted twice.
+    void check_next_came() {
+        CHECK(jobs() == Texts{"a2"});
+        CHECK(behind() == Texts{"a3"});
+        CHECK(redis.command({"GET", "orizuru:{q}:keyed"}).text == "1");
+        CHECK(redis.lrange(order).front() == job_of(waiting().front()).ticket.substr(8, 16));
+    }
+    void check_nothing_came() {
+        CHECK(behind() == Texts{"a2", "a3"});
+        CHECK(redis.command({"GET", "orizuru:{q}:keyed"}).text == "2");
+    }
+    /// Takes `a1` out of the queue and puts it elsewhere.
+    void place(Place where) {
+        if (where == Place::waiting) {
+            return;
+        }
+        redis.del("q");
+        switch (where) {
+        case Place::scheduled:
+            redis.command({"ZADD", scheduled, "99999999999999", std::string(8, '\0') + ticketed});
+            break;
+        case Place::rejected:
+            redis.lpush(unack, ticketed);
+            break;
+        case Place::suspected:
+            redis.lpush("orizuru:{q}:suspects", ticketed);
+            break;
+        case Place::dead:
+            bury();
+            break;
+        case Place::waiting:
+        case Place::held:
+            break;
+        }
+    }
+    /// As a collector does, which knows nothing of keys.
+    void bury() {
+        redis.del("q");
+        redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(ticketed) +
+                              orizuru::test::msgpack_bin32("held by 4 consumers that died") +
+                              orizuru::test::msgpack_u64(1'764'000'000'000));
+    }
+    PlacedMessage only(Place where) {
+        const auto found = inspector.peek("q", where, 0, 10);
+        REQUIRE(found.size() == 1);
+        return found[0];
+    }
+    std::shared_ptr<Connection> connection() { return std::make_shared<Connection>(uri); }
+};
+
+TEST_CASE_FIXTURE(Paths, "wherever a person removes the job, the next one of its key comes") {
+    for (const Place where :
+         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+        CAPTURE(static_cast<int>(where));
+        redis.flushall();
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+        place(where);
+        SUBCASE("alone") {
+            const PlacedMessage message = only(where);
+            CHECK(inspector.remove("q", message));
+            CHECK_FALSE(inspector.remove("q", message));
+        }
+        SUBCASE("as one of those chosen") {
+            CHECK(inspector.remove_if(
+                      "q", where,
+                      [](const PlacedMessage& message) {
+                          return message.job()->payload.bytes == "a1";
+                      },
+                      10) == 1);
+        }
+        SUBCASE("as one of all") { CHECK(inspector.clear("q", where) == 1); }
+        check_next_came();
+    }
+}
+
+TEST_CASE_FIXTURE(Paths, "a dead list and a schedule remove it as an inspector does") {
+    SUBCASE("dead") {
+        place(Place::dead);
+        DeadList list(uri, "q");
+        CHECK(list.remove(list.list(0, 1)[0]));
+    }
+    SUBCASE("scheduled") {
+        place(Place::scheduled);
+        ScheduledList list(uri, "q");
+        CHECK(list.cancel(list.list(0, 1)[0]));
+    }
+    check_next_came();
+}
+
+TEST_CASE_FIXTURE(Paths,
+                  "a job that is moved to another queue leaves its turn, and has none there") {
+    for (const Place where :
+         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+        CAPTURE(static_cast<int>(where));
+        redis.flushall();
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+        place(where);
+        CHECK(inspector.move("q", only(where), "other"));
+        check_next_came();
+        const Texts moved = redis.lrange("other");
+        REQUIRE(moved.size() == 1);
+        CHECK(job_of(moved[0]).payload.bytes == "a1");
+        CHECK(job_of(moved[0]).key == "a");
+        CHECK(job_of(moved[0]).ticket.empty());
+    }
+}
+
+TEST_CASE_FIXTURE(Paths, "a job that is run now keeps its turn") {
+    for (const Place where :
+         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+        CAPTURE(static_cast<int>(where));
+        redis.flushall();
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+        place(where);
+        CHECK(inspector.run_now("q", only(where)));
+        check_nothing_came();
+        CHECK(jobs() == Texts{"a1"});
+        CHECK(job_of(waiting().front()).ticket == job_of(ticketed).ticket);
+    }
+}
+
+TEST_CASE_FIXTURE(Paths,
+                  "what a collector has buried leaves its turn at the next look, and comes back "
+                  "behind the others of its key") {
+    bury();
+    OrderUpkeep upkeep(Keys("q"), connection(), 1ms, 10min);
+    upkeep.step();
+    check_next_came();
+    DeadList list(uri, "q");
+    const auto entries = list.list(0, 10);
+    REQUIRE(entries.size() == 1);
+    CHECK(entries[0].reason == "held by 4 consumers that died");
+    CHECK(entries[0].time.time_since_epoch() == 1'764'000'000'000ms);
+    CHECK(job_of(entries[0].payload).ticket.empty());
+    upkeep.step();
+    check_next_came();
+    CHECK(list.redrive(entries[0]));
+    Worker worker(uri, options());
+    worker.handle_keyed<Raw>("q", write_down());
+    const Running running(worker);
+    CHECK(has_handled({"a2", "a3", "a1"}));
+}
+
+TEST_CASE_FIXTURE(Paths, "what a consumer has buried undecoded leaves its turn as well") {
+    Worker worker(uri, options());
+    // Its payload is no msgpack integer.
+    worker.handle_keyed<int>("q", [](int) {});
+    const Running running(worker);
+    CHECK(eventually([this] { return redis.llen(dead) == 3; }));
+    CHECK(eventually([this] { return redis.command({"EXISTS", order}).integer == 0; }));
+}
+
+TEST_CASE_FIXTURE(Paths, "hundreds that were buried together leave their turns at one look") {
+    redis.flushall();
+    for (int i = 0; i < 250; ++i) {
+        const std::string key = std::to_string(i);
+        producer.push(key, Raw{"first"});
+        producer.push(key, Raw{"second"});
+    }
+    for (const std::string& payload : redis.lrange("q")) {
+        redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(payload) +
+                              orizuru::test::msgpack_bin32("") + orizuru::test::msgpack_u64(1));
+    }
+    redis.del("q");
+    OrderUpkeep(Keys("q"), connection(), 1ms, 10min).step();
+    CHECK(jobs() == Texts(250, "second"));
+}
+
+TEST_CASE_FIXTURE(Paths, "a key whose job was taken away by hand goes on at the second sweep") {
+    SUBCASE("out of the queue") { redis.del("q"); }
+    SUBCASE("out of the dead list, before the upkeep saw it there") {
+        bury();
+        DeadList(uri, "q").purge();
+    }
+    OrderSweep sweep(Keys("q"));
+    const auto link = connection();
+    CHECK(sweep.pass(*link) == 0);
+    check_nothing_came();
+    CHECK(sweep.pass(*link) == 1);
+    check_next_came();
+    CHECK(sweep.pass(*link) == 0);
+    CHECK(sweep.pass(*link) == 0);
+    check_next_came();
+}
+
+TEST_CASE_FIXTURE(Paths,
+                  "a sweep leaves a key alone whose job is anywhere, however long it stays") {
+    for (const Place where :
+         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+        CAPTURE(static_cast<int>(where));
+        redis.flushall();
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+        place(where);
+        OrderSweep sweep(Keys("q"));
+        for (int pass = 0; pass < 3; ++pass) {
+            CHECK(sweep.pass(*connection()) == 0);
+        }
+        check_nothing_came();
+    }
+    SUBCASE("also held by a consumer that is not registered") {
+        redis.flushall();
+        for (const char* const payload : {"a1", "a2", "a3"}) {
+            producer.push("a", Raw{payload});
+        }
+        ticketed = waiting().front();
+        redis.del("q");
+        redis.command({"RPUSH", processing("worker:host:1:0123456789abcdef"), ticketed,
+                       "orz:0123456789abcdef:7"});
+        OrderSweep sweep(Keys("q"));
+        for (int pass = 0; pass < 3; ++pass) {
+            CHECK(sweep.pass(*connection()) == 0);
+        }
+        check_nothing_came();
+    }
+}
+
+TEST_CASE_FIXTURE(Paths, "a sweep finds a job behind thousands of others, and large ones") {
+    redis.del("q");
+    redis.command({"RPUSH", "q", ticketed});
+    for (int i = 0; i < 2500; ++i) {
+        redis.command({"LPUSH", "q", std::string(i % 500 == 0 ? 2'000'000 : 10, 'x')});
+        redis.command({"RPUSH", "q", "y"});
+    }
+    OrderSweep sweep(Keys("q"));
+    CHECK(sweep.pass(*connection()) == 0);
+    CHECK(sweep.pass(*connection()) == 0);
+    check_nothing_came();
+}
+
+TEST_CASE_FIXTURE(Paths, "a list of another kind under the name of a key's is left alone") {
+    redis.lpush("orizuru:{q}:key:other", "no digits");
+    OrderSweep sweep(Keys("q"));
+    CHECK(sweep.pass(*connection()) == 0);
+    CHECK(sweep.pass(*connection()) == 0);
+    CHECK(redis.lrange("orizuru:{q}:key:other") == Texts{"no digits"});
+    check_nothing_came();
+}
+
+TEST_CASE_FIXTURE(Paths,
+                  "one process looks after the orders, and another one when that is not heard") {
+    OrderUpkeep first(Keys("q"), connection(), 1s, 10min);
+    OrderUpkeep second(Keys("q"), connection(), 1s, 10min);
+    first.step();
+    bury();
+    second.step();
+    check_nothing_came();
+    redis.del("orizuru:{q}:keyed:upkeep"); // as it expires
+    second.step();
+    check_next_came();
+}
+
+} // namespace keyed_paths_test
