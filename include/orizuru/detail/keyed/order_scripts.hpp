@@ -53,15 +53,16 @@ return {count, found}
 inline std::string_view end_dead_turn_script() {
     static constexpr auto script = moving_script(read_entry_function, advance_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
-    or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
+local next_one, refused = turn(order, ARGV[1])
+refused = refused or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
 if refused then return refused end
 local first, last = read(ARGV[2])
 local at = first and redis.call('LPOS', dead, ARGV[2], 'MAXLEN', 10000)
 if not at then return 0 end
+refused = advance(source, order, behind, next_one)
+if refused then return refused end
 redis.call('LSET', dead, at, '\148\2' .. struct.pack('>BI4', 0xc6, #ARGV[3]) .. ARGV[3] ..
     string.sub(ARGV[2], last + 1))
-advance(source, order, behind, ARGV[1])
 return 1
 )lua");
     return script;
@@ -116,9 +117,10 @@ return {count, found}
 inline std::string_view end_turn_script() {
     static constexpr auto script = moving_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+local next_one, refused = turn(order, ARGV[1])
+refused = refused or advance(source, order, behind, next_one)
 if refused then return refused end
-return advance(source, order, behind, ARGV[1])
+return next_one and 1 or 0
 )lua");
     return script;
 }

@@ -69,27 +69,36 @@ struct OrderedJob {
 /// The payload of a job without its ticket, and without a limit of its size. Throws as decoding.
 [[nodiscard]] std::string without_ticket(std::string_view payload);
 
-/// The Lua function advance(source, order, behind, digits), which needs the function refusal: ends
-/// the turn of the job with these digits, if it is its turn. order_commands(source, order, behind):
-/// what it runs, for `refusal`; order_kinds: its types.
+/// The Lua functions turn(order, digits), which reads, and advance(source, order, behind,
+/// next_one), which writes. They run with each ack, so they do not call `refusal`.
+///
+/// turn returns the element behind the job with these digits, if it is its turn: '' where there is
+/// none, nothing if it is another one's turn. Then an error or nothing: a script returns the error
+/// before its first write.
+///
+/// advance returns an error of its own first write, or nothing: so it comes before the other writes
+/// of a script. Where the number of those behind cannot be changed, it stays as it is.
 inline constexpr char advance_function[] = R"lua(
-local function order_kinds(source, order, behind)
-    return {{source, 'list'}, {order, 'list'}, {behind, 'string'}}
-end
-local function order_commands(source, order, behind)
-    return {{'LINDEX', order, '0'}, {'LPOP', order}, {'LPUSH', order, 'x'},
-        {'LPUSH', source, 'x'}, {'DECR', behind}}
-end
-local function advance(source, order, behind, digits)
-    if redis.call('LINDEX', order, 0) ~= digits then return 0 end
-    redis.call('LPOP', order)
-    local next_one = redis.call('LPOP', order)
-    if next_one then
-        redis.call('LPUSH', order, string.sub(next_one, 1, 16))
-        redis.call('LPUSH', source, string.sub(next_one, 17))
-        redis.pcall('DECR', behind)
+local function turn(order, digits)
+    if not redis.acl_check_cmd('LPOP', order) or
+            not redis.acl_check_cmd('LSET', order, '0', 'x') then
+        return nil, redis.error_reply('NOPERM this user may not run LPOP or LSET on ' .. order)
     end
-    return 1
+    local two = redis.pcall('LRANGE', order, 0, 1)
+    if two.err then return nil, two end
+    if two[1] == digits then return two[2] or '' end
+end
+local function advance(source, order, behind, next_one)
+    if not next_one then return end
+    if next_one == '' then
+        redis.call('LPOP', order)
+        return
+    end
+    local pushed = redis.pcall('LPUSH', source, string.sub(next_one, 17))
+    if type(pushed) == 'table' then return pushed end
+    redis.call('LPOP', order)
+    redis.call('LSET', order, 0, string.sub(next_one, 1, 16))
+    redis.pcall('DECR', behind)
 end
 )lua";
 

@@ -45,9 +45,8 @@ ORIZURU_INLINE bool has_turn(const OrderedJob& job, const Keys& keys) noexcept {
 inline Script ack_in_order_body() {
     static constexpr auto text = settling_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
-if refused then return refused end
-advance(source, order, behind, ARGV[1])
+local next_one, refused = turn(order, ARGV[1])
+return refused or advance(source, order, behind, next_one)
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
@@ -57,11 +56,11 @@ advance(source, order, behind, ARGV[1])
 inline Script bury_in_order_body() {
     static constexpr auto text = settling_script(advance_function, dead_entry_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
-    or refusal({{dead, 'list'}}, {{'LPUSH', dead, 'x'}, {'TIME'}})
+local next_one, refused = turn(order, ARGV[1])
+refused = refused or refusal({{dead, 'list'}}, {{'LPUSH', dead, 'x'}, {'TIME'}})
+    or advance(source, order, behind, next_one)
 if refused then return refused end
 redis.call('LPUSH', dead, dead_entry(ARGV[3], ARGV[2]))
-advance(source, order, behind, ARGV[1])
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
@@ -73,10 +72,10 @@ inline Script leave_order_body() {
         advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
 end
 local source, order, behind = KEYS[1], KEYS[2], KEYS[3]
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
+local next_one, refused = turn(order, ARGV[1])
+refused = refused or refusal({{source, 'list'}}, {{'LPUSH', source, 'x'}})
     or schedule({unpack(KEYS, 4)}, {unpack(ARGV, 2)})
-if refused then return refused end
-advance(source, order, behind, ARGV[1])
+return refused or advance(source, order, behind, next_one)
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
@@ -84,10 +83,10 @@ advance(source, order, behind, ARGV[1])
 
 /// KEYS source, order, behind; ARGV digits, the job with its ticket
 inline Script enter_order_body() {
-    static constexpr auto text = settling_script(advance_function, R"lua(
+    static constexpr auto text = settling_script(R"lua(
 local source, order, behind = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), {{'EXISTS', order},
-    {'RPUSH', order, 'x'}, {'RPUSH', source, 'x'}, {'INCR', behind}})
+local refused = refusal({{source, 'list'}, {order, 'list'}},
+    {{'EXISTS', order}, {'RPUSH', order, 'x'}, {'RPUSH', source, 'x'}})
 if refused then return refused end
 if redis.call('EXISTS', order) == 1 then
     redis.call('RPUSH', order, ARGV[1] .. ARGV[2])

@@ -43,8 +43,8 @@ struct KeyTurn {
 inline std::string_view take_out_of_order_script() {
     static constexpr auto script = moving_script(take_entry_function, advance_function, R"lua(
 local source, order, behind, place, target = unpack(KEYS)
-local refused = refusal(order_kinds(source, order, behind), order_commands(source, order, behind))
-    or refusal({}, {{'TYPE', place}})
+local next_one, refused = turn(order, ARGV[1])
+refused = refused or refusal({{source, 'list'}}, {{'TYPE', place}, {'LPUSH', source, 'x'}})
 if refused then return refused end
 local scored = redis.call('TYPE', place).ok == 'zset'
 refused = refusal({{place, scored and 'zset' or 'list'}}, scored and {{'ZREM', place, 'x'}} or
@@ -54,7 +54,7 @@ if refused then return refused end
 local taken = scored and redis.call('ZREM', place, ARGV[2]) or take(place, ARGV[2])
 if taken ~= 1 then return taken end
 if target then redis.call('LPUSH', target, ARGV[3]) end
-advance(source, order, behind, ARGV[1])
+advance(source, order, behind, next_one)
 return 1
 )lua");
     return script;
