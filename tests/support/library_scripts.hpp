@@ -9,10 +9,13 @@
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
+#include <orizuru/detail/keyed/order_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
@@ -68,6 +71,18 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"redrive or purge", take_dead_script()},
         {"cut the dead", cut_dead_script()},
         {"push what is unique", push_unique_script()},
+        {"push in order", push_in_order_script().source()},
+        {"ack in order by a guard", ack_in_order_body().source()},
+        {"bury in order by a guard", bury_in_order_body().source()},
+        {"leave an order by a guard", leave_order_body().source()},
+        {"enter an order by a guard", enter_order_body().source()},
+        {"take out of an order", take_out_of_order_script()},
+        {"take the turn of the upkeep", order_turn_script()},
+        {"find turns of the dead", dead_turns_script()},
+        {"end a turn of the dead", end_dead_turn_script()},
+        {"first digits of orders", first_digits_script()},
+        {"digits in a place", digits_in_place_script()},
+        {"end a turn", end_turn_script()},
         {"unlock by a guard", unlock_body().source()},
         {"extend a lock", extend_lock_script()},
         {"push within a bound", push_bounded_script().source()},

@@ -48,6 +48,7 @@ class Scenes {
         recurring();
         dead();
         unique_and_bounded();
+        order();
         progress();
         once();
         shards();
@@ -82,6 +83,7 @@ class Scenes {
     void recurring();
     void dead();
     void unique_and_bounded();
+    void order();
     void progress();
     void once();
     void shards();
@@ -327,6 +329,61 @@ inline void Scenes::unique_and_bounded() {
     add("push within a bound", "a unique job goes", {{"LPUSH", "q", m_unique_job}}, {m_source},
         {"1", "drop", "x"});
     with_lock();
+}
+
+inline void Scenes::order() {
+    const std::string digits = "0123456789abcdef";
+    const SceneKey list{m_keys.order("k"), "list"};
+    const SceneKey behind{m_keys.keyed(), ""};
+    const std::vector<SceneKey> keys{m_source, list, behind};
+    const auto and_also = [](std::vector<SceneKey> some, const std::vector<SceneKey>& more) {
+        some.insert(some.end(), more.begin(), more.end());
+        return some;
+    };
+    const Commands two{{"RPUSH", list.name, digits, "fedcba9876543210x"},
+                       {"SET", behind.name, "1"}};
+    const auto beside = [&](Commands others) {
+        others.insert(others.begin(), two.begin(), two.end());
+        return others;
+    };
+    const std::vector<SceneKey> pushes{m_source, list, {behind.name, "string"}};
+    add("push in order", "the first", {}, pushes, {digits, "x", digits, "y"});
+    add("push in order", "behind others", two, pushes, {digits, "x"});
+    by_guard("ack in order by a guard", "", two, keys, {digits});
+    by_guard("ack in order by a guard", "the last", {{"RPUSH", list.name, digits}},
+             {{"q", ""}, list, behind}, {digits});
+    by_guard("ack in order by a guard", "another one's turn", two, {{"q", ""}, list, behind},
+             {"none"});
+    by_guard("bury in order by a guard", "", two, and_also(keys, {m_dead}), {digits, "why", "x"});
+    const std::vector<SceneKey> scheduling{{m_keys.scheduled(), "zset"},
+                                           {"other", "list"},
+                                           {m_keys.scheduled_sequence(), "string"},
+                                           {m_keys.scheduled_wake(), "list"}};
+    for (const std::string delay : {"0", "60000"}) {
+        by_guard("leave an order by a guard", delay, two, and_also(keys, scheduling),
+                 {digits, "after", delay, "x"});
+    }
+    by_guard("enter an order by a guard", "the first", {}, keys, {digits, "x"});
+    by_guard("enter an order by a guard", "behind others", two, keys, {digits, "x"});
+    const SceneKey unack{m_keys.unack(), "list"};
+    const SceneKey scheduled{m_keys.scheduled(), ""};
+    const SceneKey other{"other", "list"};
+    add("take out of an order", "what is rejected", beside({{"LPUSH", unack.name, "x"}}),
+        and_also(keys, {unack}), {digits, "x"});
+    add("take out of an order", "what is scheduled, into another queue",
+        beside({{"ZADD", scheduled.name, "5", "12345678x"}}), and_also(keys, {scheduled, other}),
+        {digits, "12345678x", "y"});
+    add("take the turn of the upkeep", "", {}, {{m_keys.keyed_upkeep(), "string"}}, {"id", "1000"});
+    const std::string entry = std::string("\x94\x01\xa8orz-key:\xa1r\xcf") + std::string(8, '\0');
+    const Commands died = beside({{"LPUSH", m_dead.name, entry}});
+    add("find turns of the dead", "", died, {m_dead}, {"0", "9"});
+    add("end a turn of the dead", "", died, and_also(keys, {m_dead}), {digits, entry, "x"});
+    add("first digits of orders", "", two, {{list.name, ""}}, {});
+    add("digits in a place", "a list", {{"LPUSH", "q", "orz-key:" + digits}}, {{"q", ""}},
+        {"0", "9"});
+    add("digits in a place", "the scheduled", {{"ZADD", scheduled.name, "5", "orz-key:" + digits}},
+        {scheduled}, {"0", "9"});
+    add("end a turn", "", two, keys, {digits});
 }
 
 inline void Scenes::progress() {

@@ -266,6 +266,8 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK((*job)->attributes == orizuru::JobAttributes{{"trace", "0af7 鶴"}});
     CHECK((*job)->kind == "crane");
     CHECK((*job)->max_attempts == 9);
+    CHECK((*job)->key == "lake 鶴");
+    CHECK((*job)->ticket.empty());
     orizuru::retry(*job, {.backoff = orizuru::backoff::fixed(std::chrono::hours(1))},
                    "failed in C++");
     orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")

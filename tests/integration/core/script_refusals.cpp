@@ -228,6 +228,13 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
         if (name.ends_with(" by a guard") && name != "complete a claim by a guard") {
             commands.erase("HDEL"); // without it, the count of a suspect stays
         }
+        commands.erase("DECR"); // without these two, only the number of those behind is wrong
+        if (name == "enter an order by a guard") {
+            commands.erase("INCR");
+        }
+        if (name == "ack in order by a guard" || name == "end a turn") {
+            commands.erase("TYPE"); // what reads and writes first finds other types
+        }
         if (name == "schedule by a guard") {
             commands.erase("HEXISTS"); // without these two, a death is charged once more
             commands.erase("HSET");

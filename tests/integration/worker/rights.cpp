@@ -12,6 +12,7 @@
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
+#include <orizuru/keyed.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/sharded.hpp>
@@ -352,6 +353,46 @@ void work(const std::string& uri) {
     }
 }
 
+void produce_with_keys(const std::string& uri) {
+    KeyedJobProducer<Raw>(uri, "q").push_all("a", std::vector<Raw>{{"a"}, {"b"}});
+}
+/// One that is dead holds up those of its key; one has no ticket; one is to die.
+void leave_jobs_with_keys(const std::string& uri, RedisClient& redis) {
+    KeyedJobProducer<Raw> producer(uri, "q");
+    producer.push_all("a", std::vector<Raw>{{"dead"}, {"b"}});
+    Consumer<Raw>(uri, "q").next()->bury("by one who knows of no keys");
+    producer.push("c", {"bad"});
+    Job<Raw> job = make_job(Raw{"d"});
+    job.key = "d";
+    redis.lpush("q", WorkerFixture::bytes_of(job));
+}
+void work_with_keys(const std::string& uri) {
+    std::atomic<int> done{0};
+    std::atomic<bool> refused{false};
+    const auto on_event = [&](const WorkerEvent& event) {
+        using enum WorkerEventKind;
+        done += event.kind == succeeded || event.kind == died ? 1 : 0;
+        refused = refused || (event.kind != consumer && contains(event.detail, "NOPERM"));
+    };
+    Worker worker(uri, {.stop_timeout = 100ms,
+                        .signal_handling = SignalHandling::none,
+                        .recheck = 10ms,
+                        .collect_interval = 10ms,
+                        .on_event = on_event});
+    worker.handle_keyed<Raw>("q", [](const Raw& payload) {
+        if (payload.bytes == "bad") {
+            throw DoNotRetry("bad");
+        }
+    });
+    orizuru::test::Running running(worker);
+    const bool all =
+        holds_within(long_enough, [&] { return refused || running.ended(0ms) || done == 3; });
+    running.stop();
+    if (refused || !all) {
+        throw ReplyError("NOPERM", "of a worker");
+    }
+}
+
 void create_two_shards(const std::string& uri, RedisClient& /*redis*/) {
     create_shards(uri, "q", 2);
 }
@@ -378,6 +419,7 @@ const std::vector<Row> rows{
     {"`create_shards`, `add_shards`, `use_shards`, `retire_shards`", nothing, change_shards},
     {"`BufferedProducer`", nothing, produce_buffered},
     {"`JobProducer`", nothing, produce_jobs},
+    {"`KeyedJobProducer`", nothing, produce_with_keys},
     {"a push for later", nothing, produce_later},
     {"a push within a bound", leave_a_job, produce_within_a_bound},
     {"a unique push, `extend_unique`", nothing, produce_unique_jobs},
@@ -396,6 +438,7 @@ const std::vector<Row> rows{
     {"`Pause`", nothing, pause},
     {"`Progress`", nothing, progress},
     {"`Worker`", leave_jobs, work, {consumer_row, "`GarbageCollector`", "`Scheduler`"}},
+    {"`handle_keyed` of a `Worker`", leave_jobs_with_keys, work_with_keys, {"`Worker`"}},
 };
 
 Names without(Names names, const Names& others) {

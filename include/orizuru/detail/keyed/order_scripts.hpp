@@ -53,7 +53,7 @@ return {count, found}
 inline std::string_view end_dead_turn_script() {
     static constexpr auto script = moving_script(read_entry_function, advance_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
-local next_one, refused = turn(order, ARGV[1])
+local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
 if refused then return refused end
 local first, last = read(ARGV[2])
@@ -117,7 +117,7 @@ return {count, found}
 inline std::string_view end_turn_script() {
     static constexpr auto script = moving_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
-local next_one, refused = turn(order, ARGV[1])
+local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or advance(source, order, behind, next_one)
 if refused then return refused end
 return next_one and 1 or 0

@@ -69,8 +69,9 @@ struct OrderedJob {
 /// The payload of a job without its ticket, and without a limit of its size. Throws as decoding.
 [[nodiscard]] std::string without_ticket(std::string_view payload);
 
-/// The Lua functions turn(order, digits), which reads, and advance(source, order, behind,
-/// next_one), which writes. They run with each ack, so they do not call `refusal`.
+/// The Lua functions turn(source, order, digits), which reads, and advance(source, order, behind,
+/// next_one), which writes. They need the function refusal, and run with each ack: so refusal only
+/// says what is missing when something is.
 ///
 /// turn returns the element behind the job with these digits, if it is its turn: '' where there is
 /// none, nothing if it is another one's turn. Then an error or nothing: a script returns the error
@@ -79,10 +80,15 @@ struct OrderedJob {
 /// advance returns an error of its own first write, or nothing: so it comes before the other writes
 /// of a script. Where the number of those behind cannot be changed, it stays as it is.
 inline constexpr char advance_function[] = R"lua(
-local function turn(order, digits)
-    if not redis.acl_check_cmd('LPOP', order) or
-            not redis.acl_check_cmd('LSET', order, '0', 'x') then
-        return nil, redis.error_reply('NOPERM this user may not run LPOP or LSET on ' .. order)
+local function turn(source, order, digits)
+    local allowed = redis.acl_check_cmd
+    local known, all = pcall(function()
+        return allowed('LRANGE', order, '0', '1') and allowed('LPOP', order) and
+            allowed('LSET', order, '0', 'x') and allowed('LPUSH', source, 'x')
+    end)
+    if not known or not all then
+        return nil, refusal({}, {{'LRANGE', order, '0', '1'}, {'LPOP', order},
+            {'LSET', order, '0', 'x'}, {'LPUSH', source, 'x'}})
     end
     local two = redis.pcall('LRANGE', order, 0, 1)
     if two.err then return nil, two end

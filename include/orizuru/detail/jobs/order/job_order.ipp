@@ -45,7 +45,7 @@ ORIZURU_INLINE bool has_turn(const OrderedJob& job, const Keys& keys) noexcept {
 inline Script ack_in_order_body() {
     static constexpr auto text = settling_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
-local next_one, refused = turn(order, ARGV[1])
+local next_one, refused = turn(source, order, ARGV[1])
 return refused or advance(source, order, behind, next_one)
 )lua");
     static constinit const CachedScript script(text);
@@ -56,7 +56,7 @@ return refused or advance(source, order, behind, next_one)
 inline Script bury_in_order_body() {
     static constexpr auto text = settling_script(advance_function, dead_entry_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
-local next_one, refused = turn(order, ARGV[1])
+local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or refusal({{dead, 'list'}}, {{'LPUSH', dead, 'x'}, {'TIME'}})
     or advance(source, order, behind, next_one)
 if refused then return refused end
@@ -72,8 +72,8 @@ inline Script leave_order_body() {
         advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
 end
 local source, order, behind = KEYS[1], KEYS[2], KEYS[3]
-local next_one, refused = turn(order, ARGV[1])
-refused = refused or refusal({{source, 'list'}}, {{'LPUSH', source, 'x'}})
+local next_one, refused = turn(source, order, ARGV[1])
+refused = refused or refusal({{source, 'list'}}, {})
     or schedule({unpack(KEYS, 4)}, {unpack(ARGV, 2)})
 return refused or advance(source, order, behind, next_one)
 )lua");

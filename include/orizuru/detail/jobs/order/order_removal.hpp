@@ -43,8 +43,8 @@ struct KeyTurn {
 inline std::string_view take_out_of_order_script() {
     static constexpr auto script = moving_script(take_entry_function, advance_function, R"lua(
 local source, order, behind, place, target = unpack(KEYS)
-local next_one, refused = turn(order, ARGV[1])
-refused = refused or refusal({{source, 'list'}}, {{'TYPE', place}, {'LPUSH', source, 'x'}})
+local next_one, refused = turn(source, order, ARGV[1])
+refused = refused or refusal({{source, 'list'}}, {{'TYPE', place}})
 if refused then return refused end
 local scored = redis.call('TYPE', place).ok == 'zset'
 refused = refusal({{place, scored and 'zset' or 'list'}}, scored and {{'ZREM', place, 'x'}} or
