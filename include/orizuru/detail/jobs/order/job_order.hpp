@@ -18,6 +18,7 @@
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/script.hpp>
 
 #include <cstddef>
 #include <string>
@@ -61,6 +62,17 @@ struct OrderedJob {
 /// Gives a job a ticket: it is served next if no other of its key is out, and waits behind them
 /// otherwise.
 [[nodiscard]] Settlement entering_order(const GuardCore& guard, std::string_view key);
+
+// Their scripts. KEYS are order_keys, then what is named here.
+
+/// ARGV digits
+[[nodiscard]] Script ack_in_order_body();
+/// KEYS dead; ARGV digits, reason, the payload without its ticket
+[[nodiscard]] Script bury_in_order_body();
+/// KEYS those of schedule.hpp; ARGV digits, then those of schedule.hpp
+[[nodiscard]] Script leave_order_body();
+/// ARGV digits, the job with its ticket
+[[nodiscard]] Script enter_order_body();
 
 /// For a producer: the digits of a ticket and a job with it, by turns. Refused when Redis' memory
 /// is full. Returns how many jobs of the key there are now.

@@ -41,8 +41,7 @@ ORIZURU_INLINE bool has_turn(const OrderedJob& job, const Keys& keys) noexcept {
     return !job.key.empty() && !digits_of(job.ticket, keys).empty();
 }
 
-/// KEYS source, order, behind; ARGV digits
-inline Script ack_in_order_body() {
+ORIZURU_INLINE Script ack_in_order_body() {
     static constexpr auto text = settling_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
 local next_one, refused = turn(source, order, ARGV[1])
@@ -52,8 +51,7 @@ return refused or advance(source, order, behind, next_one)
     return constant_script(script);
 }
 
-/// KEYS source, order, behind, dead; ARGV digits, reason, the payload without its ticket
-inline Script bury_in_order_body() {
+ORIZURU_INLINE Script bury_in_order_body() {
     static constexpr auto text = settling_script(advance_function, dead_entry_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
 local next_one, refused = turn(source, order, ARGV[1])
@@ -66,8 +64,7 @@ redis.call('LPUSH', dead, dead_entry(ARGV[3], ARGV[2]))
     return constant_script(script);
 }
 
-/// KEYS source, order, behind, then those of schedule.hpp; ARGV digits, then those of schedule.hpp
-inline Script leave_order_body() {
+ORIZURU_INLINE Script leave_order_body() {
     static constexpr auto text = settling_script(
         advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
 end
@@ -81,8 +78,7 @@ return refused or advance(source, order, behind, next_one)
     return constant_script(script);
 }
 
-/// KEYS source, order, behind; ARGV digits, the job with its ticket
-inline Script enter_order_body() {
+ORIZURU_INLINE Script enter_order_body() {
     static constexpr auto text = settling_script(R"lua(
 local source, order, behind = unpack(KEYS)
 local refused = refusal({{source, 'list'}, {order, 'list'}},
