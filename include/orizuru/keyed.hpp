@@ -21,6 +21,12 @@
 // As every job, one may run twice after a crash, and while a lease is lost two of a key may run at
 // once: JobRun::lease_valid says so, and Once (once.hpp) fences what must not happen then.
 
+#if __cplusplus < 202002L
+#error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
+#else
+
 #include <orizuru/keyed/handle_keyed.hpp>
 #include <orizuru/keyed/keyed_job_producer.hpp>
 #include <orizuru/keyed/keyed_options.hpp>
+
+#endif

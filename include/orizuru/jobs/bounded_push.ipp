@@ -33,7 +33,7 @@ if length >= most then
     local keyed
     dropped, refused = note_oldest(locks, source, prefix_of(source),
         math.min(length + 1 - most, 1000), function(job)
-            keyed = keyed or string.find(job, 'orz-key:', 1, true)
+            keyed = keyed or string.find(job, 'orz%-key:' .. string.rep('%x', 16) .. ':')
             return job
         end)
     if refused then return refused end

@@ -15,18 +15,17 @@
 namespace orizuru {
 
 template <class T, JobHandler<T> F>
-Worker& Worker::handle_keyed(std::string queue, F handler, QueueOptions options,
+Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions options,
                              const KeyedOptions& keyed) {
     detail::check_handler(handler, queue);
     detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
-    add_keyed(std::move(queue), std::move(options), keyed, std::move(handling));
+    add_keyed(queue, std::move(options), keyed, std::move(handling));
     return *this;
 }
 
 template <class T, JobHandler<T> F>
-Worker& Worker::handle_keyed(std::string queue, F handler, QueueOptions options) {
-    return handle_keyed<T>(std::move(queue), std::move(handler), std::move(options),
-                           KeyedOptions());
+Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions options) {
+    return handle_keyed<T>(queue, std::move(handler), std::move(options), KeyedOptions());
 }
 
 } // namespace orizuru

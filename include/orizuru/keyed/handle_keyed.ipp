@@ -16,7 +16,7 @@
 
 namespace orizuru {
 
-ORIZURU_INLINE void Worker::add_keyed(std::string queue, QueueOptions options,
+ORIZURU_INLINE void Worker::add_keyed(const std::string& queue, QueueOptions options,
                                       const KeyedOptions& keyed, detail::JobHandling handling) {
     const Keys keys = checked(queue);
     const std::string whose = "queue '" + queue + "'";

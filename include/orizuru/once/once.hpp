@@ -25,6 +25,7 @@
 // Times are by Redis' clock; no other is read. When it leaps, leases end early or late.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/once/effect.hpp>
 #include <orizuru/detail/once/once_calls.hpp>
@@ -118,7 +119,9 @@ class Once {
     /// meanwhile, schedules the message again after the lease; for that the queue needs a Scheduler
     /// (scheduler.hpp). No crash loses the message. When `effect` or the claim throws, it stays
     /// unsettled. Settling blocks and throws as every settlement (message_guard.hpp). When the
-    /// message was lost to another consumer, the id is marked as done all the same.
+    /// message was lost to another consumer, the id is marked as done all the same. Throws
+    /// std::logic_error, before the claim, for a job with a key (keyed.hpp), which only its Worker
+    /// acks: use the other one.
     template <class T, OnceEffect F>
     OnceRun run(MessageGuard<T>& guard, std::string_view id, F effect);
 
@@ -138,6 +141,7 @@ OnceRun Once::run(std::string_view id, F effect) {
 
 template <class T, OnceEffect F>
 OnceRun Once::run(MessageGuard<T>& guard, std::string_view id, F effect) {
+    detail::GuardAccess::core(guard).refuse_if_ordered();
     const auto call = [&effect](const OnceToken& token) {
         return detail::result_of(effect, token);
     };

@@ -226,7 +226,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
         if (const auto turn = detail::turn_of(message.payload, keys)) {
             Connection& connection = *m_connections->of(keys);
             removed +=
-                detail::take_out_of_order(connection, keys, *turn, list, message.bytes) ? 1 : 0;
+                detail::take_out_of_order(connection, keys, *turn, list, message.bytes) ? 1U : 0U;
         } else {
             others.push_back(message);
         }

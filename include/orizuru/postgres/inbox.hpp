@@ -13,6 +13,7 @@
 // transaction may be repeated.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -89,9 +90,11 @@ class Inbox {
     /// Does the same with `f(transaction, message)`, and then acks the message, unless it is busy:
     /// then it goes to the back of its queue, in one step. Blocks and throws besides as
     /// MessageGuard::ack. An ack that is false or fails does no harm: the next delivery is
-    /// `repeated`. When this throws before the ack, the guard is unsettled.
+    /// `repeated`. When this throws before the ack, the guard is unsettled. Throws
+    /// std::logic_error, before anything is done, for a job with a key (keyed.hpp): use `run`.
     template <class T, std::invocable<pqxx::work&, const T&> F>
     InboxOutcome process(MessageGuard<T>& guard, std::string_view id, F f) {
+        detail::GuardAccess::core(guard).refuse_if_ordered();
         const InboxOutcome outcome =
             run(id, [&](pqxx::work& transaction) { f(transaction, *guard); });
         outcome == InboxOutcome::busy ? guard.push(guard.keys().source()) : guard.ack();

@@ -307,7 +307,8 @@ class JobContext final : public JobRun {
     /// affect it.
     ///
     /// A job with a key has its turn until it ends, and only its worker ends it: by this guard it
-    /// may be rejected, released and put off in its queue; all else throws std::logic_error.
+    /// may be rejected, released, retried (retry.hpp) and put off in its queue; all else throws
+    /// std::logic_error.
     [[nodiscard]] LockedGuard guard() { return {lock_guard(), m_guard}; }
     /// Does the same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {

@@ -150,9 +150,10 @@ class Worker {
     /// job would not wait for this one; a job without a key goes to the dead list. Include
     /// <orizuru/keyed.hpp>. Throws as `handle` does.
     template <class T, JobHandler<T> F>
-    Worker& handle_keyed(std::string queue, F handler, QueueOptions options = {});
+    Worker& handle_keyed(const std::string& queue, F handler, QueueOptions options = {});
+    /// Does the same with options for the keys. Throws besides for those that cannot be.
     template <class T, JobHandler<T> F>
-    Worker& handle_keyed(std::string queue, F handler, QueueOptions options,
+    Worker& handle_keyed(const std::string& queue, F handler, QueueOptions options,
                          const KeyedOptions& keyed);
 
     /// Registers a handler for the jobs of all shards of a queue, with these options for each; see
@@ -236,8 +237,8 @@ class Worker {
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
                                  detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
-    [[gnu::cold]] void add_keyed(std::string queue, QueueOptions options, const KeyedOptions& keyed,
-                                 detail::JobHandling handling);
+    [[gnu::cold]] void add_keyed(const std::string& queue, QueueOptions options,
+                                 const KeyedOptions& keyed, detail::JobHandling handling);
     [[gnu::cold]] void add_chore(detail::AddedChore chore);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* heard);

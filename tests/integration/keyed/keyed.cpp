@@ -8,6 +8,7 @@
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
+#include <orizuru/once.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/handle_batch.hpp>
 
@@ -207,6 +208,55 @@ TEST_CASE_FIXTURE(Keyed, "a job without a key goes to the dead list with the rea
     CHECK(orizuru::DeadList(uri, "q").list(0, 1)[0].reason ==
           "the queue's jobs need a key: push them by orizuru::KeyedJobProducer");
     CHECK(eventually([this] { return no_order_left(); }));
+}
+
+TEST_CASE_FIXTURE(Keyed,
+                  "a job with a key that is unique, too, goes to the dead list with the reason") {
+    Job<Raw> job = orizuru::make_job(Raw{"x"});
+    job.key = "a";
+    job.unique_id = "u";
+    redis.lpush("q", bytes_of(job));
+    push("a", {"a1"});
+    Worker worker(uri, options());
+    worker.handle_keyed<Raw>("q", write_down());
+    const Running running(worker);
+    CHECK(has_handled({"a1"}));
+    REQUIRE(eventually([this] { return redis.llen(dead) == 1; }));
+    CHECK(orizuru::DeadList(uri, "q").list(0, 1)[0].reason == "a job with a key cannot be unique");
+}
+
+TEST_CASE_FIXTURE(Keyed,
+                  "Once runs no effect by the guard of a job with a key, and does by its id") {
+    push("a", {"a1"});
+    orizuru::Once once(uri, "q");
+    std::atomic<int> effects{0};
+    std::string refusal;
+    Worker worker(uri, options());
+    worker.handle_keyed<Raw>("q", [&](JobContext<Raw>& context) {
+        const auto effect = [&] { ++effects; };
+        refusal = message_of<std::logic_error>([&] { once.run(*context.guard(), "id", effect); });
+        static_cast<void>(once.run(context.id(), effect));
+    });
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(effects == 1);
+    CHECK(refusal.starts_with("the job has its turn"));
+}
+
+TEST_CASE_FIXTURE(Keyed, "a guard that was moved away says so when it is put off elsewhere") {
+    push_jobs({"x"});
+    std::string refusal;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [&](JobContext<Raw>& context) {
+        const auto guard = context.guard();
+        auto mine = std::move(*guard);
+        refusal =
+            message_of<std::logic_error>([&] { push_after(*guard, 1ms, {.queue = "other"}); });
+        mine.ack();
+    });
+    const Running running(worker);
+    CHECK(eventually([&] { return nothing_left() && worker.running().empty(); }));
+    CHECK(refusal == "the message guard was moved from");
 }
 
 TEST_CASE_FIXTURE(Keyed,

@@ -216,6 +216,15 @@ TEST_CASE_FIXTURE(Paths,
     CHECK(has_handled({"a2", "a3", "a1"}));
 }
 
+TEST_CASE_FIXTURE(Paths, "it leaves its turn also where many others have died since") {
+    bury();
+    for (int i = 0; i < 250; ++i) {
+        redis.lpush(dead, i == 100 ? std::string(2'000'000, 'x') : "no entry");
+    }
+    OrderUpkeep(Keys("q"), connection(), 1ms, 10min).step();
+    check_next_came();
+}
+
 TEST_CASE_FIXTURE(Paths, "what a consumer has buried undecoded leaves its turn as well") {
     Worker worker(uri, options());
     // Its payload is no msgpack integer.

@@ -100,9 +100,11 @@ class GuardCore {
     [[nodiscard]] Settlement passing_on(const Script& script, std::vector<std::string> keys,
                                         std::vector<std::string> args) const;
     /// From now on settling it by ack, push, bury and a script throws std::logic_error, as others
-    /// wait for its end (jobs/job_order.hpp). While it is unsettled.
+    /// wait for its end (jobs/order/job_order.hpp). While it is unsettled.
     void keep_in_order() noexcept { m_delivery->ordered = true; }
-    [[nodiscard]] bool ordered() const noexcept { return m_delivery->ordered; }
+    /// Throws std::logic_error then.
+    void refuse_if_ordered() const;
+    [[nodiscard]] bool ordered() const noexcept { return !moved_from() && m_delivery->ordered; }
     bool settle(Settlement settlement);
     /// Does the same in two steps, between which the settlements of other guards may begin. The
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.
@@ -127,7 +129,6 @@ class GuardCore {
     void check_not_moved_from() const;
     [[nodiscard]] Session& session() const;
     [[nodiscard]] Session& own_session() const;
-    void check_out_of_order() const;
     [[nodiscard]] Settlement moving(const Script& script, std::vector<std::string> keys,
                                     std::vector<std::string> args, std::string_view what,
                                     Move::Recoveries recoveries = Move::Recoveries::kept) const;

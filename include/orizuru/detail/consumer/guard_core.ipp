@@ -45,8 +45,8 @@ ORIZURU_INLINE void refuse_in_order() {
         "throw, or put it off or release it, but do not end it by its guard");
 }
 
-ORIZURU_INLINE void GuardCore::check_out_of_order() const {
-    if (m_delivery && ordered()) {
+ORIZURU_INLINE void GuardCore::refuse_if_ordered() const {
+    if (ordered()) {
         refuse_in_order();
     }
 }
@@ -60,7 +60,7 @@ ORIZURU_INLINE Settlement GuardCore::moving(const Script& script, std::vector<st
 }
 
 ORIZURU_INLINE Settlement GuardCore::acking() const {
-    check_out_of_order();
+    refuse_if_ordered();
     const Keys& keys = own_session().keys();
     if (suspected()) {
         // Where the reply to its fetch was lost, only Redis knows the field of its count.
@@ -79,19 +79,19 @@ ORIZURU_INLINE Settlement GuardCore::releasing() const {
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue) const {
-    check_out_of_order();
+    refuse_if_ordered();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue,
                                              std::string replacement) const {
-    check_out_of_order();
+    refuse_if_ordered();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
                   "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
-    check_out_of_order();
+    refuse_if_ordered();
     Settlement settlement = moving(bury_body(), {keys().dead()}, {std::string(reason)}, "burying");
     settlement.burial = std::make_unique<const std::string>(reason);
     return settlement;
@@ -99,7 +99,7 @@ ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
 
 ORIZURU_INLINE Settlement GuardCore::settling(const Script& script, std::vector<std::string> keys,
                                               std::vector<std::string> args) const {
-    check_out_of_order();
+    refuse_if_ordered();
     return passing_on(script, std::move(keys), std::move(args));
 }
 
@@ -116,7 +116,7 @@ ORIZURU_INLINE Settlement GuardCore::putting_off(const Script& script,
 
 ORIZURU_INLINE bool GuardCore::ack() {
     static_cast<void>(own_session());
-    check_out_of_order();
+    refuse_if_ordered();
     if (m_delivery->deferred_ack.give()) {
         m_session = nullptr; // it may be gone by now
         m_burial = nullptr;

@@ -38,9 +38,14 @@ inline bool end_dead_turn(Connection& connection, const Keys& keys, const DeadEn
                                      without_ticket(entry.payload)));
 }
 
-/// Ends all that there are: the newest entries are looked at until some have none. Redis: a script
-/// for each 100 entries or mebibyte, and one for each turn. Throws as Connection::command.
-inline void end_dead_turns(Connection& connection, const Keys& keys) {
+/// Chooses how far it looks.
+enum class DeadTurns {
+    newest, ///< until 100 entries, or a mebibyte of them, have none
+    all     ///< to the end of the list
+};
+/// Ends those that there are. Redis: a script for each 100 entries or mebibyte, and one for each
+/// turn. Throws as Connection::command.
+inline void end_dead_turns(Connection& connection, const Keys& keys, DeadTurns which) {
     constexpr std::int64_t most = 100;
     const std::string dead = keys.dead();
     for (std::int64_t first = 0, looked_at = 0;; first += looked_at) {
@@ -55,7 +60,7 @@ inline void end_dead_turns(Connection& connection, const Keys& keys) {
         for (Reply& element : parts[1].elements) {
             any = end_dead_turn(connection, keys, dead_entry_of(connection, element)) || any;
         }
-        if (!any) {
+        if (looked_at == 0 || (which == DeadTurns::newest && !any)) {
             return;
         }
     }

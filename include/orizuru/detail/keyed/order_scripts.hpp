@@ -57,7 +57,7 @@ local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
 if refused then return refused end
 local first, last = read(ARGV[2])
-local at = first and redis.call('LPOS', dead, ARGV[2], 'MAXLEN', 10000)
+local at = first and redis.call('LPOS', dead, ARGV[2])
 if not at then return 0 end
 refused = advance(source, order, behind, next_one)
 if refused then return refused end
@@ -93,9 +93,11 @@ local refused = refusal({}, {{'TYPE', place}, {'LRANGE', place, '0', '0'},
 if refused then return refused end
 local kind = redis.call('TYPE', place).ok
 local command = ({list = 'LRANGE', zset = 'ZRANGE'})[kind]
+-- From the end where less is taken meanwhile: what is due goes first.
+local from = kind == 'zset' and {'REV'} or {}
 local found, count, bytes, piece = {}, 0, 0, 10
 while command and count < most and bytes < 1048576 do
-    local some = redis.call(command, place, first + count, first + count + piece - 1)
+    local some = redis.call(command, place, first + count, first + count + piece - 1, unpack(from))
     for _, element in ipairs(some) do
         bytes = bytes + #element
         local at = string.find(element, 'orz-key:', 1, true)

@@ -3,9 +3,9 @@
 #pragma once
 
 // Finds keys that stand still since the job that was out has gone without an end: whoever takes it
-// out of Redis by hand does not bring the next one. A turn that has not changed since the pass
-// before, and whose job is nowhere, ends. What moves from a place to another while these are read
-// may be missed, so all are read twice.
+// out of Redis by hand does not bring the next one. A turn ends when two passes have found its job
+// nowhere. What moves from a place to another while these are read may be missed, so each pass
+// reads all of them twice, in opposite orders.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>
@@ -32,24 +32,22 @@ class OrderSweep {
   public:
     explicit OrderSweep(Keys keys) : m_keys(std::move(keys)) {}
 
-    /// Returns how many turns it has ended. Throws as Connection::command; the pass has no effect
-    /// on the next one then.
+    /// Returns how many turns it has ended. Throws as Connection::command.
     std::uint64_t pass(Connection& connection) {
-        Turns turns = read_turns(connection);
-        Turns still;
-        std::ranges::set_intersection(turns, m_last, std::inserter(still, still.end()));
-        if (!still.empty()) {
-            leave_out_found(connection, still);
-            leave_out_found(connection, still);
+        Turns missing = read_turns(connection);
+        if (!missing.empty()) {
+            leave_out_found(connection, missing);
         }
+        Turns again;
+        std::ranges::set_intersection(missing, m_missing, std::inserter(again, again.end()));
         std::uint64_t ended = 0;
-        for (const auto& [key, digits] : still) {
-            ended += is_yes(connection.command(m_keys.order(key), "EVAL", end_turn_script(), 3,
-                                               order_keys(m_keys, key), digits))
-                         ? 1
-                         : 0;
+        for (const auto& [key, digits] : again) {
+            if (is_yes(connection.command(m_keys.order(key), "EVAL", end_turn_script(), 3,
+                                          order_keys(m_keys, key), digits))) {
+                ++ended;
+            }
         }
-        m_last = std::move(turns);
+        m_missing = std::move(missing);
         return ended;
     }
 
@@ -76,14 +74,19 @@ class OrderSweep {
         });
         return turns;
     }
+    /// Reads the places against the way of a job, and then along it.
     void leave_out_found(Connection& connection, Turns& turns) {
-        leave_out(connection, m_keys.source(), turns);
+        std::vector<std::string> places{m_keys.dead(), m_keys.suspects(), m_keys.unack(),
+                                        m_keys.scheduled()};
         for (const std::string& id : Orphans().search(connection, m_keys)) {
-            leave_out(connection, m_keys.processing(id), turns);
+            places.push_back(m_keys.processing(id));
         }
-        for (const std::string& place : {m_keys.scheduled(), m_keys.unack(), m_keys.suspects(),
-                                         m_keys.dead(), m_keys.source()}) {
+        places.push_back(m_keys.source());
+        for (const std::string& place : places) {
             leave_out(connection, place, turns);
+        }
+        for (auto place = places.rbegin(); place != places.rend() && !turns.empty(); ++place) {
+            leave_out(connection, *place, turns);
         }
     }
     /// Those whose jobs are in this place.
@@ -108,7 +111,7 @@ class OrderSweep {
     }
 
     Keys m_keys;
-    Turns m_last;
+    Turns m_missing; ///< at the pass before
 };
 
 } // namespace orizuru::detail

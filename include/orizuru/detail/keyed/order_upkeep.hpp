@@ -37,8 +37,9 @@ class OrderUpkeep {
     /// those of end_dead_turns and OrderSweep. Throws as Connection::command.
     TimePoint step() {
         if (is_mine()) {
-            end_dead_turns(*m_connection, m_keys);
-            if (Clock::now() >= m_next_sweep) {
+            const bool sweeps = Clock::now() >= m_next_sweep;
+            end_dead_turns(*m_connection, m_keys, sweeps ? DeadTurns::all : DeadTurns::newest);
+            if (sweeps) {
                 m_sweep.pass(*m_connection);
                 m_next_sweep = deadline_in(m_sweep_interval);
             }

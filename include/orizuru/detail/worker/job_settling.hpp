@@ -101,6 +101,7 @@ class JobSettling {
     bool end_expired();
     bool goes_without_key();
     bool takes_turn();
+    void bury_unhandled(std::string_view why);
     [[nodiscard]] std::optional<JobTime> expires_at() const;
     [[nodiscard]] const RetryPolicy& policy() const noexcept {
         return m_kind.retry ? *m_kind.retry : m_queue.options().retry;

@@ -323,16 +323,24 @@ ORIZURU_INLINE void JobSettling::on_expired(bool done) {
 
 ORIZURU_INLINE bool JobSettling::goes_without_key() {
     if (m_queue.keyed()) {
-        m_queue.counts().add(Outcome::failed);
-        m_failure = "the queue's jobs need a key: push them by orizuru::KeyedJobProducer";
-        m_action = RetryDecision::Action::bury;
-        perform(&JobSettling::fail);
+        bury_unhandled("the queue's jobs need a key: push them by orizuru::KeyedJobProducer");
     }
     return !m_queue.keyed();
 }
 
+ORIZURU_INLINE void JobSettling::bury_unhandled(std::string_view why) {
+    m_queue.counts().add(Outcome::failed);
+    m_failure = why;
+    m_action = RetryDecision::Action::bury;
+    perform(&JobSettling::fail);
+}
+
 /// Returns whether a job with a key can be handled.
 ORIZURU_INLINE bool JobSettling::takes_turn() {
+    if (!m_job.m_head.unique_id.empty()) {
+        bury_unhandled("a job with a key cannot be unique");
+        return false;
+    }
     if (!has_turn(ordered(), m_queue.keys())) {
         perform(&JobSettling::enter);
         return false;

@@ -31,7 +31,7 @@ class OrderedPushes {
         check_key(key);
     }
 
-    /// Adds a job with its ticket, and sends those before when they are many.
+    /// Adds a job with its ticket, and sends all that there are when they are many.
     void add(std::string_view ticket, std::string_view job) {
         append_argument(m_arguments, digits_of(ticket, m_producer.keys()));
         append_argument(m_arguments, job);
