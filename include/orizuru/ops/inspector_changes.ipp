@@ -28,6 +28,12 @@ namespace orizuru {
 ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
     const Keys keys(queue);
     const std::shared_ptr<Connection>& connection = m_connections->of(keys);
+    if (message.place != Place::held) {
+        if (const auto turn = detail::turn_of(message.payload, keys)) {
+            return detail::take_out_of_order(*connection, keys, *turn,
+                                             detail::key_of(keys, message.place), message.bytes);
+        }
+    }
     switch (message.place) {
     case Place::held:
         detail::refuse_held();

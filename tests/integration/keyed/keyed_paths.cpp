@@ -142,18 +142,25 @@ TEST_CASE_FIXTURE(Paths, "wherever a person removes the job, the next one of its
     }
 }
 
-TEST_CASE_FIXTURE(Paths, "a dead list and a schedule remove it as an inspector does") {
+TEST_CASE_FIXTURE(Paths, "a dead list and a schedule, which know of no keys, refuse to remove it") {
+    std::string why;
     SUBCASE("dead") {
         place(Place::dead);
         DeadList list(uri, "q");
-        CHECK(list.remove(list.list(0, 1)[0]));
+        why = orizuru::test::message_of<std::invalid_argument>(
+            [&] { list.remove(list.list(0, 1)[0]); });
+        CHECK(list.size() == 1);
     }
     SUBCASE("scheduled") {
         place(Place::scheduled);
         ScheduledList list(uri, "q");
-        CHECK(list.cancel(list.list(0, 1)[0]));
+        why = orizuru::test::message_of<std::invalid_argument>(
+            [&] { list.cancel(list.list(0, 1)[0]); });
+        CHECK(list.size() == 1);
     }
-    check_next_came();
+    CHECK(why == "the job has its turn in the order of its key, and others wait for it: remove it "
+                 "by an Inspector");
+    check_nothing_came();
 }
 
 TEST_CASE_FIXTURE(Paths,
