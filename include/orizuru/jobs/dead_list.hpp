@@ -109,7 +109,8 @@ class DeadList {
     /// of a Cluster, or is another queue's and the user has no right to it. Of equal elements one
     /// goes.
     /// Redis: LPOS and LREM, and GET and DEL of the lock, in one script, O(20,000) at most. Throws
-    /// ReplyError with the code FAR as redrive does.
+    /// ReplyError with the code FAR as redrive does; std::invalid_argument for a job that others of
+    /// its key wait for (keyed.hpp): Inspector::remove brings the next one.
     bool remove(const DeadEntry& entry);
 
     /// Redrives up to `limit` entries, the oldest first, as redrive(). Messages that die meanwhile

@@ -70,7 +70,9 @@ class ScheduledList {
     /// Removes an entry; false when it has gone. A unique job releases its lock in the same step,
     /// as its ack would (unique.hpp). The lock stays if it lies in another slot of a Cluster, or is
     /// another queue's and the user has no right to it.
-    /// Redis: ZREM, and GET and DEL of the lock, in one script, O(log(n)).
+    /// Redis: ZREM, and GET and DEL of the lock, in one script, O(log(n)). Throws
+    /// std::invalid_argument for a job that others of its key wait for (keyed.hpp):
+    /// Inspector::remove brings the next one.
     bool cancel(const ScheduledEntry& entry);
 
     /// Puts an entry's payload on the queue now, behind all that waits there, as a push would;

@@ -15,6 +15,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -40,9 +41,15 @@ using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
+constexpr std::array places = {Place::waiting, Place::scheduled, Place::rejected, Place::suspected,
+                               Place::dead};
+
 /// A key with three jobs: `a1` is out, wherever a test puts it.
 struct Paths : WorkerFixture {
-    Paths() {
+    Paths() { begin(); }
+
+    void begin() {
+        redis.flushall();
         for (const char* const payload : {"a1", "a2", "a3"}) {
             producer.push("a", Raw{payload});
         }
@@ -115,14 +122,9 @@ struct Paths : WorkerFixture {
 };
 
 TEST_CASE_FIXTURE(Paths, "wherever a person removes the job, the next one of its key comes") {
-    for (const Place where :
-         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+    for (const Place where : places) {
         CAPTURE(static_cast<int>(where));
-        redis.flushall();
-        for (const char* const payload : {"a1", "a2", "a3"}) {
-            producer.push("a", Raw{payload});
-        }
-        ticketed = waiting().front();
+        begin();
         place(where);
         SUBCASE("alone") {
             const PlacedMessage message = only(where);
@@ -165,14 +167,9 @@ TEST_CASE_FIXTURE(Paths, "a dead list and a schedule, which know of no keys, ref
 
 TEST_CASE_FIXTURE(Paths,
                   "a job that is moved to another queue leaves its turn, and has none there") {
-    for (const Place where :
-         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+    for (const Place where : places) {
         CAPTURE(static_cast<int>(where));
-        redis.flushall();
-        for (const char* const payload : {"a1", "a2", "a3"}) {
-            producer.push("a", Raw{payload});
-        }
-        ticketed = waiting().front();
+        begin();
         place(where);
         CHECK(inspector.move("q", only(where), "other"));
         check_next_came();
@@ -185,14 +182,9 @@ TEST_CASE_FIXTURE(Paths,
 }
 
 TEST_CASE_FIXTURE(Paths, "a job that is run now keeps its turn") {
-    for (const Place where :
-         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+    for (const Place where : places) {
         CAPTURE(static_cast<int>(where));
-        redis.flushall();
-        for (const char* const payload : {"a1", "a2", "a3"}) {
-            producer.push("a", Raw{payload});
-        }
-        ticketed = waiting().front();
+        begin();
         place(where);
         CHECK(inspector.run_now("q", only(where)));
         check_nothing_came();
@@ -276,14 +268,9 @@ TEST_CASE_FIXTURE(Paths, "a key whose job was taken away by hand goes on at the 
 
 TEST_CASE_FIXTURE(Paths,
                   "a sweep leaves a key alone whose job is anywhere, however long it stays") {
-    for (const Place where :
-         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
+    for (const Place where : places) {
         CAPTURE(static_cast<int>(where));
-        redis.flushall();
-        for (const char* const payload : {"a1", "a2", "a3"}) {
-            producer.push("a", Raw{payload});
-        }
-        ticketed = waiting().front();
+        begin();
         place(where);
         OrderSweep sweep(Keys("q"));
         for (int pass = 0; pass < 3; ++pass) {
@@ -292,11 +279,7 @@ TEST_CASE_FIXTURE(Paths,
         check_nothing_came();
     }
     SUBCASE("also held by a consumer that is not registered") {
-        redis.flushall();
-        for (const char* const payload : {"a1", "a2", "a3"}) {
-            producer.push("a", Raw{payload});
-        }
-        ticketed = waiting().front();
+        begin();
         redis.del("q");
         redis.command({"RPUSH", processing("worker:host:1:0123456789abcdef"), ticketed,
                        "orz:0123456789abcdef:7"});

@@ -309,19 +309,23 @@ void claim_messages(const std::string& uri) {
     auto busy = *consumer.next();
     once.run(busy, "busy", [] {});
 }
-void work(const std::string& uri) {
-    std::atomic<int> done{0};
-    std::atomic<bool> refused{false};
+/// They note how many jobs have ended, and whether anything was refused.
+WorkerOptions options_that_note(std::atomic<int>& done, std::atomic<bool>& refused) {
     const auto on_event = [&](const WorkerEvent& event) {
         using enum WorkerEventKind;
         done += event.kind == succeeded || event.kind == died ? 1 : 0;
         refused = refused || (event.kind != consumer && contains(event.detail, "NOPERM"));
     };
-    Worker worker(uri, {.stop_timeout = 100ms,
-                        .signal_handling = SignalHandling::none,
-                        .recheck = 10ms,
-                        .collect_interval = 10ms,
-                        .on_event = on_event});
+    return {.stop_timeout = 100ms,
+            .signal_handling = SignalHandling::none,
+            .recheck = 10ms,
+            .collect_interval = 10ms,
+            .on_event = on_event};
+}
+void work(const std::string& uri) {
+    std::atomic<int> done{0};
+    std::atomic<bool> refused{false};
+    Worker worker(uri, options_that_note(done, refused));
     const auto handler = [](JobContext<Raw>& job) {
         if (job->payload.bytes == "bad") {
             throw DoNotRetry("bad");
@@ -369,16 +373,7 @@ void leave_jobs_with_keys(const std::string& uri, RedisClient& redis) {
 void work_with_keys(const std::string& uri) {
     std::atomic<int> done{0};
     std::atomic<bool> refused{false};
-    const auto on_event = [&](const WorkerEvent& event) {
-        using enum WorkerEventKind;
-        done += event.kind == succeeded || event.kind == died ? 1 : 0;
-        refused = refused || (event.kind != consumer && contains(event.detail, "NOPERM"));
-    };
-    Worker worker(uri, {.stop_timeout = 100ms,
-                        .signal_handling = SignalHandling::none,
-                        .recheck = 10ms,
-                        .collect_interval = 10ms,
-                        .on_event = on_event});
+    Worker worker(uri, options_that_note(done, refused));
     worker.handle_keyed<Raw>("q", [](const Raw& payload) {
         if (payload.bytes == "bad") {
             throw DoNotRetry("bad");

@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Finds keys that stand still since the job that was out has gone without an end: whoever takes it
-// out of Redis by hand does not bring the next one. A turn ends when two passes have found its job
-// nowhere. What moves from a place to another while these are read may be missed, so each pass
-// reads all of them twice, in opposite orders.
+// Finds keys that stand still: somebody has taken the job that was out from Redis by hand, and the
+// next one did not come. A turn ends when two passes have found its job nowhere. A pass may miss a
+// job that moves meanwhile, so it reads all places twice, in opposite orders.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>

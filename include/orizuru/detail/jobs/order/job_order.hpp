@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The order of a queue's jobs that have a key (keyed.hpp): at most one job of each key is in the
-// queue or anywhere beyond it, and the others wait behind it in the list Keys::order. Whoever ends
-// that job brings the next one into the queue in the same step; a job that only moves keeps its
-// turn, so the key waits.
+// The order of a queue's jobs that have a key (keyed.hpp). At most one job of each key is in the
+// queue or beyond it: held, put off, rejected, suspected. The others wait in the list Keys::order.
+// The step that ends the job brings the next one into the queue; a step that only moves the job
+// keeps its turn, so the key waits.
 //
-// A ticket is `orz-key:`, 16 random hexadecimal digits, `:`, and the queue's name. Its digits stand
-// first in the key's list while the job that has it is out. Whoever comes with other digits has no
-// turn to give away: a script removes the job then, and no more. A job without a ticket of its
-// queue was redriven or pushed by others, and gets one when it is fetched.
+// A ticket is `orz-key:`, 16 random hexadecimal digits, `:`, and the queue's name. While its job is
+// out, its digits stand first in the key's list. A script that ends a job with other digits removes
+// that job, and brings none. A job that was redriven, or pushed by others, has no ticket of its
+// queue, and gets one when it is fetched.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
