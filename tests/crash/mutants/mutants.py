@@ -527,7 +527,8 @@ MUTANTS = [
          "            m_job.attributes = m_attributes;\n", "", "job_trial"),
     code("a handler's exception behind its JobDone is lost", "detail/testing/trial_run.hpp",
          "        m_handling = std::move(handling);\n    }\n    [[nodiscard]] bool forked",
-         "    }\n    [[nodiscard]] bool forked", "job_trial"),
+         "        if (!m_handling) {\n            m_handling = std::move(handling);\n        }\n    }\n"
+         "    [[nodiscard]] bool forked", "job_trial"),
     code("a test's server outlives its test", "detail/testing/server_process.hpp",
          'read -r line || { kill -9 "$1"; rm -rf "$2"; }', "read -r line", "own_servers"),
     code("a worker is drained while a retry is due", "testing/drain.hpp",
