@@ -30,6 +30,9 @@
 //   orizuru:{Q}:keyed               string  how many jobs wait behind others of their keys
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
+//   orizuru:{Q}:cancelled           hash    ids of jobs that are to be cancelled while they run,
+//   and
+//                                           why; expires
 //   orizuru:{Q}:progress:<id>       hash    a job's progress: fraction, note, time
 //   orizuru:{Q}:result:<id>         string  a job's result
 //   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; once done:
@@ -134,6 +137,8 @@ class Keys {
     [[nodiscard]] std::string keyed_upkeep() const { return key("keyed:upkeep"); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
+    /// Hash: the ids of jobs that are to be cancelled while they run, with the reasons; expires.
+    [[nodiscard]] std::string cancelled() const { return key("cancelled"); }
     /// Hash: a job's progress, with fraction, note and time; expires.
     [[nodiscard]] std::string progress(std::string_view job_id) const {
         return key("progress:", job_id);

@@ -18,6 +18,7 @@
 #include <orizuru/detail/keyed/order_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/ops/cancel_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
@@ -84,6 +85,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"digits in a place", digits_in_place_script()},
         {"end a turn", end_turn_script()},
         {"unlock by a guard", unlock_body().source()},
+        {"bury unlocked by a guard", bury_unlocked_body().source()},
         {"extend a lock", extend_lock_script()},
         {"push within a bound", push_bounded_script().source()},
         {"set progress", set_progress_script()},
@@ -106,6 +108,9 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"look back", look_back_script()},
         {"remove some", remove_some_script()},
         {"run some", run_some_script()},
+        {"cancel", cancel_script()},
+        {"request a cancel", request_cancel_script()},
+        {"list the jobs that run", running_jobs_script()},
         {"replace a text", replace_text_text},
         {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},

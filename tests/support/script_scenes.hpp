@@ -321,6 +321,13 @@ inline void Scenes::dead() {
 inline void Scenes::unique_and_bounded() {
     const SceneKey lock{m_keys.unique("u"), "string"};
     by_guard("unlock by a guard", "", {{"SET", lock.name, "ack id"}}, {lock}, {"ack id"});
+    by_guard("bury unlocked by a guard", "", {{"SET", lock.name, "ack id"}}, {lock, m_dead},
+             {"ack id", "why"});
+    const SceneKey any_lock{lock.name, ""};
+    add("cancel", "a unique job", {{"LPUSH", "q", "x"}, {"SET", lock.name, "ack id"}},
+        {m_source, m_dead, any_lock}, {"x", "why", "x", "", "ack id"});
+    add("cancel", "what is scheduled", {{"ZADD", m_keys.scheduled(), "5", "12345678x"}},
+        {{m_keys.scheduled(), ""}, m_dead}, {"12345678x", "why", "x", "", ""});
     add("extend a lock", "", {{"SET", lock.name, "ack id", "PX", "60000"}}, {lock},
         {"70000", "ack id"});
     add("push within a bound", "", {}, {m_source}, {"2", "refuse", "x"});
@@ -373,6 +380,8 @@ inline void Scenes::order() {
     add("take out of an order", "what is scheduled, into another queue",
         beside({{"ZADD", scheduled.name, "5", "12345678x"}}), and_also(keys, {scheduled, other}),
         {digits, "12345678x", "y"});
+    add("cancel", "a job that has its turn", beside({{"LPUSH", unack.name, "x"}}),
+        {unack, m_dead, m_source, list, behind}, {"x", "why", "y", digits, ""});
     add("take the turn of the upkeep", "", {}, {{m_keys.keyed_upkeep(), "string"}}, {"id", "1000"});
     const std::string entry = std::string("\x94\x01\xa8orz-key:\xa1r\xcf") + std::string(8, '\0');
     const Commands died = beside({{"LPUSH", m_dead.name, entry}});
@@ -434,13 +443,19 @@ inline void Scenes::report() {
                            .time_since_epoch()
                            .count());
     const auto args = [&](const std::string& expiry) {
-        return Words{today, expiry, "60000", "1", "10", "5", "succeeded 1 3 run:us 0 5000 "};
+        return Words{
+            today, expiry, "60000", "1", "10", "5", "6 2 id", "0", "succeeded 1 3 run:us 0 5000 "};
     };
     add("report of a worker", "", {{"HSET", m_keys.worker("id"), "succeeded", "2"}}, keys,
         args("15000"));
     add("report of a worker", "that has gone", {}, keys, args("0"));
     add("counts of days", "", {{"HSET", m_keys.counts("today"), "failed", "1"}},
         {{m_keys.counts("today"), "hash"}, {m_keys.counts("before"), "hash"}}, {});
+    add("list the jobs that run", "",
+        {{"SADD", m_consumers.name, "id"}, {"HSET", m_keys.worker("id"), "jobs", "6 2 id"}},
+        {{m_consumers.name, ""}}, {m_keys.worker(""), "id"});
+    add("request a cancel", "", {}, {{m_keys.cancelled(), "hash"}, {m_keys.worker("id"), "hash"}},
+        {"id", "why", "1000", "9"});
     add("reports of workers", "",
         {{"SADD", m_consumers.name, "id"}, {"HSET", m_keys.worker("id"), "threads", "1"}},
         {m_consumers}, {m_keys.worker("")});

@@ -180,7 +180,12 @@ ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
         return plan_next_try(guard, std::move(job), queue, choice.delay, failed);
     }
     if (choice.outcome == RetryOutcome::buried) {
-        return plan_burial(guard, {job.key, job.ticket}, failed.reason, choice.note);
+        RetryPlan plan = plan_burial(guard, {job.key, job.ticket}, failed.reason, choice.note);
+        if (failed.cancelled && !job.unique_id.empty()) {
+            plan.settlement = burying_unlocked(guard, {job.id, job.unique_id, job.unique_queue},
+                                               plan.retried.reason);
+        }
+        return plan;
     }
     return {.settlement =
                 acking_job(guard, {job.id, job.unique_id, job.unique_queue}, {job.key, job.ticket}),

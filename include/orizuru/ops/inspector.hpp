@@ -22,6 +22,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,26 @@ class Inspector {
     /// when the queues are in different slots. Nothing has changed then.
     bool move(const std::string& queue, const PlacedMessage& message, const std::string& to);
 
+    /// Cancels a job, which goes to the dead list with the reason: at once if it waits, is put off,
+    /// rejected or suspected. If a consumer holds it, its worker requests its stop_token's stop
+    /// within WorkerOptions::recheck and 100 ms, and buries it when its handler then throws,
+    /// without another try, or has not begun. When the handler returns all the same, the job is
+    /// done, and the worker tells of WorkerEventKind::cancelled_too_late. A unique job gives up its
+    /// lock with its burial; of a key, the next job follows. `reason`: cut after 10,000 bytes; if
+    /// it is empty, "cancelled".
+    ///
+    /// It looks where `find` does, at up to `most` messages of each place. Jobs that wait behind
+    /// others of their key are not found. A request is forgotten after an hour, or when the worker
+    /// has carried it out, which the next look of all workers sees: a job that is redriven within
+    /// that time may be cancelled again. A plain Consumer takes no requests.
+    ///
+    /// Redis: as find, then a script, O(1) or as DeadList::remove; while there is a request, each
+    /// worker of the queue asks for all of them once in a recheck: HGETALL. Throws as remove does;
+    /// std::invalid_argument for a job whose worker handles it in a batch; ReplyError with the code
+    /// MANY when 1000 jobs of the queue are being cancelled: nothing has changed then.
+    CancelResult cancel(const std::string& queue, const std::string& job_id,
+                        std::string_view reason = {}, std::int64_t most = 10'000);
+
     /// Removes the messages of a place that the caller chooses, as `remove` does, until it has
     /// removed `limit`; returns how many.
     ///
@@ -169,6 +190,10 @@ class Inspector {
     find_prefix(const std::string& queue, const std::string& id_prefix, std::int64_t most);
 
   private:
+    bool cancel_placed(const Keys& keys, const PlacedMessage& message, std::string_view reason);
+    void request_cancel(const Keys& keys, const std::string& job_id, const std::string& consumer,
+                        std::string_view reason);
+
     enum class Change { removal, run };
 
     /// Calls `take` with some queues that one connection has, until it was called for all. `take`

@@ -12,6 +12,7 @@
 #include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/places.hpp>
+#include <orizuru/detail/ops/running_jobs.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/dead_list.hpp>
@@ -199,6 +200,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
         message.consumer = std::move(one.elements[0].text);
         found.push_back(std::move(message));
     }
+    detail::read_running(connection, keys, found);
     return found;
 }
 

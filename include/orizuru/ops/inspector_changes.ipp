@@ -7,9 +7,12 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/envelope_limits.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/ops/cancel_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/lock_queue.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
@@ -21,6 +24,8 @@
 #include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/reply.hpp>
 
+#include <chrono>
+#include <optional>
 #include <stdexcept>
 
 namespace orizuru {
@@ -112,6 +117,75 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
         throw std::invalid_argument("what has no payload cannot be moved to a queue");
     }
     return reply.integer == 1;
+}
+
+ORIZURU_INLINE CancelResult Inspector::cancel(const std::string& queue, const std::string& job_id,
+                                              std::string_view reason, std::int64_t most) {
+    const Keys keys(queue);
+    const std::string_view why =
+        reason.empty() ? "cancelled" : detail::cut_text(reason, detail::longest_last_error);
+    constexpr int most_rounds = 3; // a job that goes on meanwhile is looked for again
+    for (int round = 0; round < most_rounds; ++round) {
+        bool moved = false;
+        for (const PlacedMessage& message : find(queue, job_id, most)) {
+            if (message.place == Place::held) {
+                request_cancel(keys, job_id, message.consumer, why);
+                return CancelResult::requested;
+            }
+            if (message.place != Place::dead) {
+                if (cancel_placed(keys, message, why)) {
+                    return CancelResult::buried;
+                }
+                moved = true;
+            }
+        }
+        if (!moved) {
+            break;
+        }
+    }
+    return CancelResult::not_found;
+}
+
+ORIZURU_INLINE bool Inspector::cancel_placed(const Keys& keys, const PlacedMessage& message,
+                                             std::string_view reason) {
+    Connection& connection = *m_connections->of(keys);
+    const std::string place = detail::key_of(keys, message.place);
+    std::vector<std::string> script_keys{place, keys.dead()};
+    const auto run = [&](std::string_view payload, std::string_view digits,
+                         std::string_view value) {
+        return detail::is_yes(connection.command(place, "EVAL", detail::cancel_script(),
+                                                 script_keys.size(), script_keys, message.bytes,
+                                                 reason, payload, digits, value));
+    };
+    if (const auto turn = detail::turn_of(message.payload, keys)) {
+        for (std::string& key : detail::order_keys(keys, turn->key)) {
+            script_keys.push_back(std::move(key));
+        }
+        return run(detail::without_ticket(message.payload), turn->digits, "");
+    }
+    std::optional<detail::OwnLock> lock = detail::own_lock(message.payload, keys);
+    return detail::without_foreign_locks({&lock, 1}, keys, [&] {
+        script_keys.resize(2);
+        if (lock) {
+            script_keys.push_back(lock->key);
+        }
+        return run(message.payload, "", lock ? std::string_view(lock->value) : "");
+    });
+}
+
+ORIZURU_INLINE void Inspector::request_cancel(const Keys& keys, const std::string& job_id,
+                                              const std::string& consumer,
+                                              std::string_view reason) {
+    constexpr std::chrono::milliseconds expiry = std::chrono::hours(1);
+    constexpr int most = 1000; // each worker reads them all
+    const std::string key = keys.cancelled();
+    if (!detail::is_yes(m_connections->of(keys)->command(
+            key, "EVAL", detail::request_cancel_script(), 2, key, keys.worker(consumer), job_id,
+            reason, expiry.count(), most))) {
+        throw std::invalid_argument(
+            detail::joined({"job '", job_id, "' of queue '", keys.source(),
+                            "' cannot be cancelled: its worker handles it in a batch"}));
+    }
 }
 
 } // namespace orizuru

@@ -14,6 +14,7 @@
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
+#include <orizuru/detail/worker/reports/reported_jobs.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
@@ -58,6 +59,16 @@ class HashNumbers {
   private:
     std::map<std::string, std::uint64_t, std::less<>> m_numbers;
 };
+
+/// The value of a field of a hash, a view of it; empty where there is none.
+[[nodiscard]] inline std::string_view text_of(const Reply& hash, std::string_view field) {
+    for (std::size_t i = 0; i + 1 < hash.elements.size(); i += 2) {
+        if (hash.elements[i].text == field) {
+            return hash.elements[i + 1].text;
+        }
+    }
+    return {};
+}
 
 } // namespace detail
 
@@ -202,10 +213,14 @@ ORIZURU_INLINE std::vector<WorkerReport> Inspector::workers(const std::string& q
             detail::refuse(connection, "EVAL_RO");
         }
         const detail::HashNumbers numbers(connection, one.elements[1]);
-        found.push_back(
-            {std::move(one.elements[0].text),
-             JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(numbers["started"]))),
-             numbers["running"], numbers["threads"], numbers.statistics(queue)});
+        found.push_back({.consumer_id = std::move(one.elements[0].text),
+                         .started = JobTime(std::chrono::milliseconds(
+                             static_cast<std::int64_t>(numbers["started"]))),
+                         .running = numbers["running"],
+                         .threads = numbers["threads"],
+                         .in_batches = numbers["batches"] == 1,
+                         .runs = detail::reported_jobs(detail::text_of(one.elements[1], "jobs")),
+                         .jobs = numbers.statistics(queue)});
     }
     std::ranges::sort(found, {}, &WorkerReport::consumer_id);
     return found;

@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
+#include <orizuru/detail/ops/running_jobs.hpp>
 #include <orizuru/detail/ops/sought_id.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/place/route.hpp>
@@ -262,6 +263,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
             at = 0;
         }
     }
+    detail::read_running(connection, keys, found);
 }
 
 } // namespace orizuru

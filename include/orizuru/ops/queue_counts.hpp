@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace orizuru {
 
@@ -27,6 +28,9 @@ struct WorkerReport {
     /// Number of this queue's jobs or batches that it ran then.
     std::uint64_t running = 0;
     std::uint64_t threads = 0; ///< for all of its queues
+    bool in_batches = false;   ///< its handler gets several jobs at once
+    /// The jobs that it ran then, up to 100, the oldest run first.
+    std::vector<ReportedJob> runs = {};
     /// Since it began.
     QueueStatistics jobs = {};
 };

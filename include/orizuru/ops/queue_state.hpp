@@ -59,6 +59,13 @@ struct ConsumerState {
     std::uint64_t steps = 0;
 };
 
+/// The result of Inspector::cancel.
+enum class CancelResult {
+    not_found, ///< unchanged: the job was neither waiting, held nor put off
+    buried,    ///< it is on the dead list, and has not run
+    requested  ///< a consumer holds it, whose worker will tell its handler to stop
+};
+
 /// A message where an Inspector has found it.
 struct PlacedMessage {
     Place place = Place::waiting; ///< says which of the following are set
@@ -74,6 +81,9 @@ struct PlacedMessage {
     /// Number of times that a suspected one was blamed for a consumer's death; forgotten 72 h after
     /// the last.
     std::uint64_t blamed = 0;
+    /// Time at which the handler of a held one began, as its worker has reported: it does so every
+    /// 5 s, of up to 100 jobs of a queue that run for the longest.
+    std::optional<JobTime> running_since = {};
 
     /// The job in the payload; nothing when that is no job's envelope.
     [[nodiscard]] std::optional<Job<Raw>> job() const;

@@ -9,6 +9,7 @@
 #include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/worker/stops/linked_stop.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
@@ -83,6 +84,7 @@ class FetchingQueue;
 class HandlerCall;
 class JobLog;
 class JobSettling;
+class JobTask;
 class ObservedRuns;
 class TrialAccess;
 
@@ -132,19 +134,35 @@ class JobRun {
     /// Returns when the handler began; before that, the same as taken_at().
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
-    /// Tells a handler that runs for long to end, when the worker shuts down or the handler's
-    /// time limit is over. A handler that then merely returns has its job acked at a shutdown;
-    /// throw to have it requeued. A job whose handler has not ended within
-    /// WorkerOptions::stop_timeout is requeued. A std::stop_callback on this token is called on the
-    /// thread that shuts the worker down, and no job is requeued until it returns; or on the one
-    /// that looks after time limits, and no other handler is told of its own until it returns. Any
-    /// thread.
+    /// Tells a handler that runs for long to end, when the worker shuts down, the handler's time
+    /// limit is over, or the job is cancelled. A handler that then merely returns has its job
+    /// acked, except behind its time limit; throw to have it requeued at a shutdown, and buried
+    /// when it is cancelled. A job whose handler has not ended within WorkerOptions::stop_timeout
+    /// is requeued. A std::stop_callback on this token is called on the thread that shuts the
+    /// worker down, and no job is requeued until it returns; on the one that looks after time
+    /// limits, and no other handler is told of its own until it returns; or on the one that looks
+    /// after the queues (WorkerEvent). Any thread. Throws std::bad_alloc.
     ///
     /// Each call of a handler with a time limit has a token of its own, which hears of nothing once
-    /// the call has ended. Before and behind it, a middleware gets the worker's.
-    [[nodiscard]] std::stop_token stop_token() const noexcept {
-        const std::lock_guard lock(m_limiting);
-        return m_limited ? *m_limited : m_host->stop_token();
+    /// the call has ended. Before and behind it, a middleware gets the run's.
+    [[nodiscard]] std::stop_token stop_token() const {
+        const std::lock_guard lock(m_stopping);
+        if (m_limited) {
+            return m_limited->get_token();
+        }
+        if (!m_stop) {
+            m_stop.emplace(m_host->stop_token());
+            if (m_cancelled) {
+                m_stop->source().request_stop();
+            }
+        }
+        return m_stop->token();
+    }
+    /// The reason for which the job is to be cancelled (Inspector::cancel); nothing while it is
+    /// not. Any thread.
+    [[nodiscard]] std::optional<std::string> cancelled() const {
+        const std::lock_guard lock(m_stopping);
+        return m_cancelled;
     }
 
     /// False when another worker may have the job, because Redis has not heard from this one for
@@ -211,6 +229,7 @@ class JobRun {
     friend class detail::HandlerCall;
     friend class detail::JobLog;
     friend class detail::JobSettling;
+    friend class detail::JobTask;
     friend class detail::ObservedRuns;
     friend class detail::TrialAccess;
     template <class T>
@@ -239,9 +258,35 @@ class JobRun {
         const std::lock_guard lock(m_mutex);
         return m_core->settled() ? m_worker : SettledBy::nobody;
     }
-    void limit_to(std::optional<std::stop_token> token) noexcept {
-        const std::lock_guard lock(m_limiting);
-        m_limited = std::move(token);
+    void limit_to(std::optional<std::stop_source> stop) noexcept {
+        const std::lock_guard lock(m_stopping);
+        m_limited = std::move(stop);
+        if (m_limited && m_cancelled) {
+            m_limited->request_stop();
+        }
+    }
+    /// Once: requests a stop on this thread.
+    void cancel(std::string_view reason) {
+        std::unique_lock lock(m_stopping);
+        if (m_cancelled) {
+            return;
+        }
+        m_cancelled = reason;
+        m_is_cancelled.store(true, std::memory_order_release);
+        std::optional<std::stop_source> limited = m_limited;
+        std::optional<std::stop_source> own;
+        if (m_stop) {
+            own = m_stop->source();
+        }
+        lock.unlock(); // the handler's stop callbacks may ask for the token
+        for (auto* const stop : {&limited, &own}) {
+            if (*stop) {
+                (*stop)->request_stop();
+            }
+        }
+    }
+    [[nodiscard]] bool is_cancelled() const noexcept {
+        return m_is_cancelled.load(std::memory_order_acquire);
     }
 
     detail::JobHost* m_host;
@@ -249,8 +294,11 @@ class JobRun {
     const std::chrono::steady_clock::time_point m_taken_at = m_host->take_time();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
-    mutable std::mutex m_limiting; ///< guards the next; m_mutex may be held for a settlement
-    std::optional<std::stop_token> m_limited; ///< while a handler with a time limit runs
+    mutable std::mutex m_stopping; ///< guards the next three; m_mutex may be held for a settlement
+    mutable std::optional<detail::LinkedStop> m_stop; ///< once somebody has asked for it
+    std::optional<std::stop_source> m_limited;        ///< while a handler with a time limit runs
+    std::optional<std::string> m_cancelled;           ///< why, once it is
+    std::atomic<bool> m_is_cancelled{false};
     Stage m_stage = Stage::before;
     bool m_attributes_changed = false;
     std::atomic<double> m_fraction{0};

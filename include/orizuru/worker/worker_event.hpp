@@ -29,6 +29,8 @@ enum class WorkerEventKind {
                ///< handler has moved its guard away; detail: the reason
     expired,   ///< a job had expired when it was taken; it is gone
     lost,      ///< the lease was lost while a job ran: another worker gets the job, too
+    cancelled_too_late, ///< a job that was to be cancelled has ended by itself, as other events
+                        ///< tell; or it is one of a batch, which goes on. detail: the reason
     requeued,  ///< a job is back in the queue: it did not end within stop_timeout, or its handler
                ///< threw while the worker shut down, or JobDone::requeue was called
     unsettled, ///< a settlement failed; it is repeated
@@ -80,6 +82,8 @@ struct WorkerEvent {
         return "expired";
     case WorkerEventKind::lost:
         return "lost";
+    case WorkerEventKind::cancelled_too_late:
+        return "cancelled_too_late";
     case WorkerEventKind::requeued:
         return "requeued";
     case WorkerEventKind::unsettled:

@@ -4,6 +4,8 @@
 
 // The statistics of a Worker and of its queues, and the jobs that it runs.
 
+#include <orizuru/jobs/job_time.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -61,6 +63,13 @@ struct RunningJob {
     /// Time at which its handler began; before that, at which it was taken.
     std::chrono::steady_clock::time_point since{};
     double progress = 0; ///< the last fraction that its handler has published
+};
+
+/// A job that a worker has reported to run.
+struct ReportedJob {
+    std::string id; ///< Job::id
+    /// Time at which its handler began; before that, at which it was taken. By Redis' clock.
+    JobTime since;
 };
 
 /// Describes the job in a line for a log.

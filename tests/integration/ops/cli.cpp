@@ -227,8 +227,8 @@ TEST_CASE_FIXTURE(Fixture, "workers and metrics show what workers have reported"
     Consumer<Raw> plain(uri, "q");
     redis.command({"SADD", "orizuru:{q}:consumers", "w:host:1:0123456789abcdef"});
     redis.command({"HSET", "orizuru:{q}:worker:w:host:1:0123456789abcdef", "started", "5",
-                   "threads", "4", "running", "2", "succeeded", "30", "settled", "1", "failed",
-                   "7"});
+                   "threads", "4", "running", "2", "succeeded", "30", "settled", "1", "failed", "7",
+                   "jobs", "6 3 a b7 1 c"});
     redis.command({"HSET", "orizuru:{q}:counts", "succeeded", "80"});
     const Json all = json({"workers", "q"}).at("consumers");
     REQUIRE(all.size() == 2);
@@ -239,8 +239,11 @@ TEST_CASE_FIXTURE(Fixture, "workers and metrics show what workers have reported"
     CHECK(worker.at("succeeded") == 30);
     CHECK(worker.at("failed") == 7);
     CHECK(worker.at("started") == "1970-01-01T00:00:00.005Z");
+    CHECK(worker.at("jobs") == Json::array({{{"id", "a b"}, {"since", "1970-01-01T00:00:00.006Z"}},
+                                            {{"id", "c"}, {"since", "1970-01-01T00:00:00.007Z"}}}));
     CHECK(all[first ? 1 : 0].at("worker").is_null());
-    CHECK(contains(text({"workers", "q"}), "2    31       7\n"));
+    CHECK(
+        contains(text({"workers", "q"}), "2    31       7  a b since 1970-01-01T00:00:00.006Z\n"));
     CHECK(contains(text({"workers", "q"}), "-     -       -\n"));
     CHECK(contains(text({"metrics", "q"}),
                    "orizuru_jobs_total{queue=\"q\",outcome=\"succeeded\"} 80\n"));
@@ -621,6 +624,30 @@ TEST_CASE_FIXTURE(Fixture, "what a consumer holds stays with it") {
     CHECK(contains(complaint({"rm", "q", "--where", "held", "--reason", "x"}), "held not in"));
     CHECK(redis.llen(processing(consumer.name())) == 2);
     CHECK(contains(text({"find", "q", id}), "held   " + id));
+}
+
+TEST_CASE_FIXTURE(Fixture, "cancel buries a job that waits, and asks one that is held to stop") {
+    const std::string a = *jobs.push({"a"});
+    const std::string b = *jobs.push({"b"});
+    Consumer<Raw> consumer(uri, "q");
+    const auto guard = consumer.next();
+    CHECK(text({"cancel", "q", b.substr(0, 12), "sold out"}) ==
+          "job '" + b + "' is on the dead list\n");
+    CHECK(json({"peek", "q", "--where", "dead"}).at("messages")[0].at("reason") == "sold out");
+    CHECK(json({"cancel", "q", a}) == Json{{"queue", "q"}, {"id", a}, {"cancelled", "requested"}});
+    CHECK(redis.command({"HGET", "orizuru:{q}:cancelled", a}).text == "cancelled");
+    const std::string before = all_keys();
+    for (const std::string& gone : {b, std::string("nobody")}) {
+        CHECK(run({"cancel", "q", gone}).status == 1);
+    }
+    CHECK(contains(run({"cancel", "q", b}).err,
+                   "job '" + b + "' of queue 'q' neither waits nor runs"));
+    complaint({"cancel", "q"});
+    CHECK(all_keys() == before);
+    redis.command({"HSET", "orizuru:{q}:worker:" + consumer.name(), "jobs", "6 32 " + a});
+    CHECK(contains(text({"peek", "q", "--where", "held"}), "runs since 1970-01-01T00:00:00.006Z"));
+    CHECK(json({"find", "q", a}).at("messages")[0].at("running_since") ==
+          "1970-01-01T00:00:00.006Z");
 }
 
 TEST_CASE_FIXTURE(Fixture, "messages of a place are chosen by their reason and their age") {

@@ -549,6 +549,23 @@ TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once")
         CHECK(workers.at(0).at("held") == 1);
         CHECK(eventually([&] { return seen("/api/workers").at("workers").size() == 1; }));
     }
+    SUBCASE("a job is cancelled, wherever it is") {
+        CHECK(post("/api/cancel?id=" + id(0)).status == 400); // no job
+        const std::string held_job = *orizuru::JobProducer<Raw>(uri, "r").push({"x"});
+        orizuru::JobProducer<Raw>(uri, "r").push({"y"});
+        Consumer<Raw> consumer(uri, "r");
+        const auto guard = consumer.next();
+        const auto first_in = [&](const std::string& place) {
+            const json all = seen("/api/messages?queue=r&place=" + place).at("messages");
+            return all.at(0).at("id").get<std::string>();
+        };
+        CHECK(done("/api/cancel?id=" + first_in("held")));
+        CHECK(redis.exists("orizuru:{r}:cancelled"));
+        const std::string waiting_id = first_in("waiting");
+        CHECK(done("/api/cancel?id=" + waiting_id + "&reason=sold%20out"));
+        CHECK(redis.llen("orizuru:{r}:dead") == 1);
+        CHECK_FALSE(done("/api/cancel?id=" + waiting_id));
+    }
     SUBCASE("dead ones run and go, too") {
         bury_next();
         CHECK(done("/api/run?id=" + id_of_first("dead")));

@@ -88,6 +88,8 @@ void leave_jobs(const std::string& uri, RedisClient& redis) {
     redis.command({"RENAME", "q", "orizuru:{q}:unack"});
     producer.push({std::string(100'000, 'x')}, {.unique = "u"}); // too large for a script
     producer.push({"bad"});
+    const std::string cancelled = *producer.push({"cancelled"});
+    redis.command({"HSET", "orizuru:{q}:cancelled", cancelled, "why"});
     redis.command({"HSET", "orizuru:{q}:recurring", "hourly", "5"});
 }
 void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
@@ -241,6 +243,11 @@ void leave_in_all_places(const std::string& uri, RedisClient& redis) {
     leave_scheduled_jobs(uri, redis);
     leave_a_dead_consumer(uri, redis);
     redis.lpush("orizuru:{q}:suspects", {"a", "b", "c", "d", "e", "f"});
+    Job<Raw> job = make_job(Raw{"x"});
+    for (const char* const key : {"orizuru:{q}:unack", "orizuru:{q}:processing:id"}) {
+        job.id = key;
+        redis.lpush(key, {WorkerFixture::bytes_of(job)});
+    }
 }
 void inspect(const std::string& uri) {
     Inspector inspector(uri);
@@ -252,6 +259,8 @@ void inspect(const std::string& uri) {
     static_cast<void>(inspector.days("q", 2));
     static_cast<void>(inspector.workers("q"));
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));
+    inspector.cancel("q", "orizuru:{q}:unack");
+    inspector.cancel("q", "orizuru:{q}:processing:id");
     inspector.remove_if(
         "q", Place::scheduled, [](const PlacedMessage&) { return false; }, 1);
     for (const Place place :
@@ -340,7 +349,7 @@ void work(const std::string& uri) {
         .recur<Raw>("q", {hourly()});
     orizuru::test::Running running(worker);
     const auto over = [&] { return refused || running.ended(0ms); };
-    const bool all = holds_within(long_enough, [&] { return over() || done == 4; });
+    const bool all = holds_within(long_enough, [&] { return over() || done == 5; });
     // One that finishes a large job looks for the next by LMOVE, unless another thread does.
     RedisClient redis(orizuru::test::server().uri());
     static_cast<void>(holds_within(long_enough, [&] {
@@ -351,6 +360,8 @@ void work(const std::string& uri) {
         redis.lpush("q", {large, large});
         return false;
     }));
+    static_cast<void>(holds_within(
+        long_enough, [&] { return over() || !redis.exists("orizuru:{q}:cancelled"); }));
     running.stop();
     if (refused || !all) {
         throw ReplyError("NOPERM", "of a worker");

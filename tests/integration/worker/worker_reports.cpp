@@ -77,6 +77,9 @@ class Counting final : public ServedQueue {
 
 struct Fixture : WorkerFixture {
     std::shared_ptr<Counting> queue = std::make_shared<Counting>();
+    const RunningTasks tasks = [](const ServedQueue&) {
+        return std::vector<std::shared_ptr<Task>>();
+    };
 
     std::int64_t field(const std::string& key, const std::string& name) {
         const Answer value = redis.command({"HGET", key, name});
@@ -85,7 +88,7 @@ struct Fixture : WorkerFixture {
     std::int64_t succeeded() { return field(counts, "succeeded"); }
     std::string key() const { return "orizuru:{q}:worker:" + queue->id; }
     QueueReport report(const std::string& address) const {
-        return {*queue, std::make_shared<Connection>(address)};
+        return {*queue, tasks, std::make_shared<Connection>(address)};
     }
     Texts workers() { return redis.keys("orizuru:{q}:worker:*"); }
     std::string day() { return redis.keys("orizuru:{q}:counts:*").at(0); }
@@ -217,7 +220,8 @@ TEST_CASE_FIXTURE(Fixture,
                       std::to_string(std::chrono::floor<std::chrono::days>(orizuru::job_time())
                                          .time_since_epoch()
                                          .count()),
-                      "15000", "60000", "0", "10", "5", "succeeded " + base + " " + count + " "})
+                      "15000", "60000", "0", "10", "5", "", "0",
+                      "succeeded " + base + " " + count + " "})
             .integer;
     };
     CHECK(again("0", "3") == 1);
@@ -233,7 +237,7 @@ TEST_CASE_FIXTURE(Fixture, "a report that has another day goes to the day that i
     redis.command({"HSET", counts + ":1970-01-02", "succeeded", "1"});
     CHECK(redis
               .command({"EVAL", std::string(report_script.source()), "3", key(), counts,
-                        counts + ":1970-01-02", "1", "15000", "60000", "0", "10", "5",
+                        counts + ":1970-01-02", "1", "15000", "60000", "0", "10", "5", "", "0",
                         "succeeded 0 3 "})
               .integer > 20'000);
     CHECK(succeeded() == 0);
@@ -389,7 +393,7 @@ TEST_CASE_FIXTURE(Fixture,
     std::deque<Child> children;
     for (int i = 0; i < workers_killed; ++i) {
         children.emplace_back([this] {
-            RedisClient own(uri);
+            orizuru::test::RedisClient own(uri);
             Worker worker(uri, options(2));
             worker.handle<Raw>("q",
                                [&](const Raw&) {

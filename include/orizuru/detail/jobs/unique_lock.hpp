@@ -34,6 +34,9 @@ namespace orizuru::detail {
 /// Releases a lock. KEYS[1] lock; ARGV[1] its value.
 [[nodiscard]] Script unlock_body();
 
+/// Buries the message, too. KEYS[1] lock, [2] dead; ARGV[1] the lock's value, [2] reason.
+[[nodiscard]] Script bury_unlocked_body();
+
 /// KEYS[1] lock; ARGV[1] ttl in ms, [2..] values, of which the lock must have one. A lock that
 /// never expires stays so. Returns 1, or 0 when the lock has none of the values.
 [[nodiscard]] std::string_view extend_lock_script();
@@ -51,6 +54,10 @@ struct JobLock {
 
 /// Composes the ack of a job that may have a lock.
 [[nodiscard]] Settlement acking_unique(const GuardCore& guard, const JobLock& lock);
+
+/// Composes the burial of a job that gives up its lock, which it has.
+[[nodiscard]] Settlement burying_unlocked(const GuardCore& guard, const JobLock& lock,
+                                          std::string_view reason);
 
 /// orizuru::ack_unique (unique.hpp) for a job of any type.
 bool ack_unique(GuardCore& guard, const JobLock& lock);

@@ -11,6 +11,8 @@
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/error.hpp>
 
+#include <memory>
+
 namespace orizuru::detail {
 
 ORIZURU_INLINE std::string lock_of(UniqueRelease release, std::string_view job_id) {
@@ -55,6 +57,19 @@ if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
     return constant_script(script);
 }
 
+ORIZURU_INLINE Script bury_unlocked_body() {
+    static constexpr auto text = settling_script(dead_entry_function, R"lua(
+local lock, dead = KEYS[1], KEYS[2]
+local refused = refusal({{lock, 'string'}, {dead, 'list'}},
+    {{'GET', lock}, {'DEL', lock}, {'LPUSH', dead, 'x'}, {'TIME'}})
+if refused then return refused end
+redis.call('LPUSH', dead, dead_entry(payload, ARGV[2]))
+if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
 ORIZURU_INLINE std::string_view extend_lock_script() {
     static constexpr auto script = moving_script(R"lua(
 local lock = KEYS[1]
@@ -84,6 +99,17 @@ ORIZURU_INLINE Settlement acking_unique(const GuardCore& guard, const JobLock& l
     return guard.settling(unlock_body(),
                           {lock_key(lock.unique_queue, lock.unique_id, guard.keys())},
                           {lock_of(UniqueRelease::on_ack, lock.job_id)});
+}
+
+ORIZURU_INLINE Settlement burying_unlocked(const GuardCore& guard, const JobLock& lock,
+                                           std::string_view reason) {
+    Settlement settlement = guard.settling(
+        bury_unlocked_body(),
+        {lock_key(lock.unique_queue, lock.unique_id, guard.keys()), guard.keys().dead()},
+        {lock_of(UniqueRelease::on_ack, lock.job_id), std::string(reason)});
+    settlement.what = "burying";
+    settlement.burial = std::make_unique<const std::string>(reason);
+    return settlement;
 }
 
 ORIZURU_INLINE bool ack_unique(GuardCore& guard, const JobLock& lock) {

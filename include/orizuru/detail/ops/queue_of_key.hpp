@@ -17,14 +17,15 @@ namespace orizuru::detail {
 
 /// True if a key can end so, behind its queue's part.
 [[nodiscard]] inline bool ends_a_key(std::string_view text) {
-    static constexpr std::array<std::string_view, 19> words{
-        "consumers", "unack",      "dead",      "recoveries",    "collected",
-        "swept",     "scheduled",  "recurring", "paused",        "scheduled:sequence",
-        "fences",    "schedulers", "shards",    "ledger",        "scheduled:wake",
-        "counts",    "writes",     "suspects",  "suspects:asked"};
-    static constexpr std::array<std::string_view, 8> before_ids{
-        "heartbeat:", "processing:", "unique:", "progress:",
-        "result:",    "once:",       "worker:", "counts:"};
+    static constexpr std::array<std::string_view, 22> words{
+        "consumers",    "unack",      "dead",      "recoveries",     "collected",
+        "swept",        "scheduled",  "recurring", "paused",         "scheduled:sequence",
+        "fences",       "schedulers", "shards",    "ledger",         "scheduled:wake",
+        "counts",       "writes",     "suspects",  "suspects:asked", "keyed",
+        "keyed:upkeep", "cancelled"};
+    static constexpr std::array<std::string_view, 9> before_ids{
+        "heartbeat:", "processing:", "unique:", "progress:", "result:",
+        "once:",      "worker:",     "counts:", "key:"};
     return std::ranges::find(words, text) != words.end() ||
            std::ranges::any_of(before_ids,
                                [&](std::string_view word) { return text.starts_with(word); });

@@ -8,6 +8,7 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
@@ -62,6 +63,7 @@ class JobBatchQueue final : public FetchingQueue {
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
         return FetchingQueue::most_at_once() * m_options.size;
     }
+    [[nodiscard]] bool in_batches() const noexcept override { return true; }
     [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
         const auto gathered = m_gathered ? static_cast<std::int64_t>(m_gathered->size()) : 0;
         return FetchingQueue::jobs_for(threads) * m_options.size - gathered;
@@ -114,6 +116,19 @@ class JobBatchQueue final : public FetchingQueue {
                           [&](const auto& job) { job->settling().requeue(patience); });
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front()->run(); }
+        void each_job(FunctionRef<void(const JobRun&)> take) const override {
+            std::ranges::for_each(m_jobs, [&](const auto& job) { take(job->run()); });
+        }
+        /// Only tells that it goes on: the handler has the others as well.
+        void cancel(std::string_view job_id, std::string_view /*reason*/) override {
+            for (const auto& job : m_jobs) {
+                if (job->run().id() == job_id) {
+                    job->settling().tell(WorkerEventKind::cancelled_too_late,
+                                         "a job of a batch is not cancelled");
+                    m_queue.cancellations().end(job_id);
+                }
+            }
+        }
 
       private:
         void handle();

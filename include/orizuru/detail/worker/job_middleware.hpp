@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/worker/handling.hpp>
 #include <orizuru/detail/worker/reports/observed_runs.hpp>
-#include <orizuru/detail/worker/time_limits.hpp>
+#include <orizuru/detail/worker/stops/time_limits.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
@@ -38,7 +38,7 @@ class HandlerCall {
         for (JobRun* const job : m_jobs) {
             job->m_stage = JobRun::Stage::begun;
             if (m_limit) {
-                job->limit_to(m_limit->token());
+                job->limit_to(m_limit->stop());
             }
         }
     }

@@ -98,6 +98,7 @@ class JobSettling {
     template <class Action>
     bool attempt_to_settle(Action action) noexcept;
     bool prepare(TimePoint now);
+    bool end_cancelled();
     bool end_expired();
     bool goes_without_key();
     bool takes_turn();
@@ -109,6 +110,7 @@ class JobSettling {
     void conclude(const Handling& handling);
     [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const noexcept;
     void fail_by(std::string why, const Handling& handling);
+    void fail_by_cancel();
     void perform(void (JobSettling::*step)()) {
         m_step = step;
         (this->*step)();
@@ -160,8 +162,9 @@ class JobSettling {
     std::exception_ptr m_error;
     RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;
-    bool m_asks = false; ///< the policy may decide: a handler had the job
-    Retried m_planned;   ///< the fate of a failed job, once it is settled
+    bool m_asks = false;      ///< the policy may decide: a handler had the job
+    bool m_cancelled = false; ///< it ends because it was
+    Retried m_planned;        ///< the fate of a failed job, once it is settled
     void (JobSettling::*m_step)() = nullptr;
     std::string_view m_what;      ///< names the settlement that has begun
     Conclusion m_begun = nullptr; ///< while a settlement goes on: what follows it

@@ -113,7 +113,7 @@ ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
     if (m_job.key().empty() ? !goes_without_key() : !takes_turn()) {
         return false;
     }
-    if (end_expired()) {
+    if (end_cancelled() || end_expired()) {
         return false;
     }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
@@ -139,6 +139,16 @@ ORIZURU_INLINE std::optional<JobTime> JobSettling::expires_at() const {
                                      : std::optional(later(head.first_enqueued_at, *after));
 }
 
+/// Returns whether the job was cancelled before its handler began.
+ORIZURU_INLINE bool JobSettling::end_cancelled() {
+    const std::optional<std::string> reason = m_queue.cancellations().reason_of(m_job.id());
+    if (reason) {
+        m_job.cancel(*reason);
+        fail_by_cancel();
+    }
+    return reason.has_value();
+}
+
 /// Returns whether the job has expired.
 ORIZURU_INLINE bool JobSettling::end_expired() {
     const std::optional<JobTime> at = expires_at();
@@ -154,11 +164,16 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::requeuing) {
         return; // the next run of the job decides
     }
-    if (by == SettledBy::nobody && HandlerCall::undone(m_job, handling)) {
+    const bool cancelled = m_job.is_cancelled();
+    const bool undone = HandlerCall::undone(m_job, handling);
+    if (by == SettledBy::nobody && undone && !cancelled) {
         perform(&JobSettling::give_back);
         return;
     }
     std::optional<std::string> failure = this->failure(handling);
+    if (cancelled && undone && !failure) {
+        failure = text_or_less("left undone");
+    }
     if (!failure && m_job.m_stage == JobRun::Stage::before && by != SettledBy::handler) {
         failure = text_or_less("a middleware has not called next");
     }
@@ -170,8 +185,14 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::handler) {
         tell_buried();
     }
+    if (cancelled && (by != SettledBy::nobody || !failure)) {
+        tell(WorkerEventKind::cancelled_too_late, m_job.cancelled().value_or(""));
+        m_queue.cancellations().end(m_job.id());
+    }
     if (by == SettledBy::nobody) {
-        if (failure) {
+        if (failure && cancelled) {
+            fail_by_cancel();
+        } else if (failure) {
             fail_by(std::move(*failure), handling);
         } else {
             perform(&JobSettling::succeed);
@@ -208,6 +229,14 @@ ORIZURU_INLINE void JobSettling::fail_by(std::string why, const Handling& handli
     m_action = handling.action;
     m_for_good = handling.for_good;
     m_asks = true;
+    perform(&JobSettling::fail);
+}
+
+/// Buries a job with the reason for which it was cancelled.
+ORIZURU_INLINE void JobSettling::fail_by_cancel() {
+    m_cancelled = true;
+    m_failure = m_job.cancelled().value_or("");
+    m_action = RetryDecision::Action::bury;
     perform(&JobSettling::fail);
 }
 
@@ -395,6 +424,7 @@ ORIZURU_INLINE void JobSettling::fail() {
                            .error = m_error,
                            .action = m_action,
                            .last = m_for_good,
+                           .cancelled = m_cancelled,
                            .crashes = m_recoveries->fresh(),
                            .recoveries = m_recoveries->all,
                            .attributes =
@@ -411,6 +441,9 @@ ORIZURU_INLINE void JobSettling::fail() {
 
 ORIZURU_INLINE void JobSettling::on_failed(bool done) {
     const Retried become = retried(std::move(m_planned), done);
+    if (m_cancelled && done) {
+        m_queue.cancellations().end(m_job.id());
+    }
     switch (become.outcome) {
     case RetryOutcome::put_off:
         tell(WorkerEventKind::failed, m_failure, become.delay);

@@ -31,6 +31,11 @@ class JobTask : public Task {
         m_settling.requeue(patience);
     }
     [[nodiscard]] const JobRun& job() const noexcept override { return m_run; }
+    void cancel(std::string_view job_id, std::string_view reason) override {
+        if (m_run.id() == job_id) {
+            m_run.cancel(reason);
+        }
+    }
     [[nodiscard]] JobRun& job() noexcept { return m_run; }
     /// Once: its payload has this size.
     virtual void weigh(std::size_t /*bytes*/) noexcept {}

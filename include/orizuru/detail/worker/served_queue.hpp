@@ -10,6 +10,7 @@
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
+#include <orizuru/detail/worker/stops/cancellations.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/event.hpp>
@@ -92,6 +93,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     }
     /// True when loops of the user's run its handlers.
     [[nodiscard]] virtual bool has_loops() const noexcept { return false; }
+    /// Its handler gets several jobs at once.
+    [[nodiscard]] virtual bool in_batches() const noexcept { return false; }
     /// Returns for how long the slowest of them has run nothing that this has posted to it. For one
     /// thread, again and again.
     [[nodiscard]] virtual Clock::duration loop_delay() { return {}; }
@@ -133,6 +136,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }
+    [[nodiscard]] Cancellations& cancellations() noexcept { return m_cancellations; }
     /// Returns how many tasks have a place.
     [[nodiscard]] int running() const noexcept { return m_running; }
     /// Sends the acks that were accepted and are not sent yet, as Consumer::flush does, those of
@@ -202,6 +206,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     std::shared_ptr<InFlight> m_in_flight;
     bool m_keyed = false;
     QueueCounts m_counts;
+    Cancellations m_cancellations;
     std::atomic<ServerTime> m_time{};
     std::atomic<int> m_running{0};        ///< tasks that have a place
     std::atomic<std::int64_t> m_bytes{0}; ///< their payloads', as far as they are weighed

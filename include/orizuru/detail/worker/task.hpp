@@ -6,19 +6,24 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 namespace orizuru::detail {
 
 class ParkedTasks;
+class ServedQueue;
 
 class Task {
   public:
@@ -44,6 +49,10 @@ class Task {
     /// up to `patience` for a guard that a running handler or a settlement holds.
     virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
+    /// Calls `take` with each job that it handles.
+    virtual void each_job(FunctionRef<void(const JobRun&)> take) const { take(job()); }
+    /// Requests that the job with this id stop, if it is this task's. Any thread.
+    virtual void cancel(std::string_view job_id, std::string_view reason) = 0;
 
     /// True while the user's handler or a middleware around it runs. Any thread.
     [[nodiscard]] bool handling() const noexcept {
@@ -69,5 +78,8 @@ class Task {
     std::shared_ptr<Task> m_next_parked;
     std::atomic<bool> m_handling{false};
 };
+
+/// Returns the tasks of a queue that run. Any thread.
+using RunningTasks = std::function<std::vector<std::shared_ptr<Task>>(const ServedQueue&)>;
 
 } // namespace orizuru::detail

@@ -104,6 +104,7 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
         GuardCore::put_back(std::move(messages));
     }
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
+    [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks_of(const ServedQueue& queue) const;
     template <class Tasks, class Patience>
     static void requeue(Tasks tasks, Patience patience) noexcept;
 };
@@ -126,8 +127,9 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     }
     dispatcher.emplace(queues, shared, news);
     parked.emplace(*dispatcher);
-    upkeep.emplace(endpoint, ServedQueues(queues.begin(), queues.end()), *shared, *dispatcher,
-                   *parked);
+    upkeep.emplace(
+        endpoint, ServedQueues(queues.begin(), queues.end()), *shared, *dispatcher,
+        [this](const ServedQueue& queue) { return tasks_of(queue); }, *parked);
     upkeep->start();
     std::vector<std::shared_ptr<TaskSource>> ended;
     for_each_in_flight([&](InFlight& jobs) {
@@ -230,6 +232,22 @@ inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks() const {
     for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
         if (auto task = pool.task(thread)) {
             tasks.push_back(std::move(task));
+        }
+    }
+    return tasks;
+}
+
+/// Those of one queue, and its jobs in flight, each once.
+inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks_of(const ServedQueue& queue) const {
+    std::vector<std::shared_ptr<Task>> tasks = this->tasks();
+    std::erase_if(tasks, [&](const auto& task) { return task->job().queue() != queue.queue(); });
+    if (InFlight* const in_flight = queue.in_flight()) {
+        const auto on_threads = static_cast<std::ptrdiff_t>(tasks.size());
+        for (auto& task : in_flight->running()) {
+            const auto end = tasks.begin() + on_threads;
+            if (std::find(tasks.begin(), end, task) == end) { // its handler is called
+                tasks.push_back(std::move(task));
+            }
         }
     }
     return tasks;

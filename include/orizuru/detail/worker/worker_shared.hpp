@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
-#include <orizuru/detail/worker/time_limits.hpp>
+#include <orizuru/detail/worker/stops/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 

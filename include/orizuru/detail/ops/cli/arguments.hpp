@@ -140,6 +140,14 @@ inline CLI::Option* id_argument(CLI::App& command, CliOptions& options) {
         ->type_name("");
 }
 
+inline void cancel_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    id_argument(command, options)->required();
+    command
+        .add_option("REASON", options.why, "Why, as the dead list says; \"cancelled\" if not given")
+        ->type_name("");
+}
+
 inline void find_arguments(CLI::App& command, CliOptions& options) {
     queue_argument(command, options);
     command.add_option("ID", options.id, "Id of a job, or what only this one's begins with")

@@ -51,6 +51,7 @@ struct CliOptions {
     std::string queue;
     std::string id;
     std::string to;
+    std::string why;
     std::optional<Place> where = {};
     std::optional<std::string> reason = {};
     std::optional<std::chrono::milliseconds> older = {};

@@ -14,11 +14,13 @@
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/pause.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -216,6 +218,28 @@ inline void move_job(CliCall& call) {
     answer_with(call, "moved", change_job(call, [&](const PlacedMessage& message) {
                     return call.inspector().move(options.queue, message, options.to);
                 }));
+}
+
+inline void cancel(CliCall& call) {
+    const CliOptions& options = call.options();
+    const std::string id = job_to_change(call).id;
+    const CancelResult result = call.inspector().cancel(options.queue, id, options.why,
+                                                        std::numeric_limits<std::int64_t>::max());
+    if (result == CancelResult::not_found) {
+        throw std::runtime_error(
+            joined({"job '", id, "' of queue '", options.queue, "' neither waits nor runs"}));
+    }
+    const bool buried = result == CancelResult::buried;
+    call.answer(
+        [&] {
+            return Json{{"queue", options.queue},
+                        {"id", id},
+                        {"cancelled", buried ? "buried" : "requested"}};
+        },
+        [&](std::ostream& out) {
+            out << "job '" << VisibleText(id)
+                << (buried ? "' is on the dead list\n" : "' is asked to stop\n");
+        });
 }
 
 inline void clear(CliCall& call) {

@@ -37,6 +37,8 @@ inline constexpr std::array cli_commands{
                forget_arguments, forget},
     CliCommand{"run", "Have a job, or messages of a place, served now", choice_arguments, run_now},
     CliCommand{"rm", "Remove a job, or messages of a place", choice_arguments, remove},
+    CliCommand{"cancel", "Take a job to the dead list, also one that runs", cancel_arguments,
+               cancel},
     CliCommand{"mv", "Move a job to another queue", mv_arguments, move_job},
     CliCommand{"clear", "Remove all messages of a place", clear_arguments, clear},
     CliCommand{"metrics", "Print the numbers of queues for Prometheus", queues_argument, metrics}};

@@ -96,9 +96,15 @@ namespace orizuru::detail::cli {
 /// All but the payload.
 [[nodiscard]] inline Json json_of(const WorkerReport& worker) {
     const auto& outcomes = worker.jobs.outcomes;
+    Json jobs = Json::array();
+    for (const ReportedJob& job : worker.runs) {
+        jobs.push_back({{"id", job.id}, {"since", json_of(std::optional(job.since))}});
+    }
     return {{"started", json_of(std::optional(worker.started))},
             {"running", worker.running},
             {"threads", worker.threads},
+            {"in_batches", worker.in_batches},
+            {"jobs", std::move(jobs)},
             {"succeeded", outcomes.succeeded},
             {"failed", outcomes.failed},
             {"died", outcomes.died},
@@ -132,6 +138,7 @@ namespace orizuru::detail::cli {
         {"due_at", json_of(message.place == Place::scheduled ? message.time : std::nullopt)},
         {"reason", message.reason},
         {"consumer", message.consumer},
+        {"running_since", json_of(message.running_since)},
         {"blamed", message.blamed},
         {"job", job ? json_of(*job) : Json()},
         {"payload", text ? payload : to_hex(payload)},

@@ -145,6 +145,12 @@ inline void add_consumers(CliCall& call, const std::string& queue,
     return report.jobs.outcomes.succeeded + report.jobs.outcomes.settled;
 }
 
+[[nodiscard]] inline std::string longest_run(const WorkerReport& report) {
+    return report.runs.empty()
+               ? std::string()
+               : report.runs[0].id + " since " + optional_text(std::optional(report.runs[0].since));
+}
+
 [[nodiscard]] inline Table table_of(const std::vector<QueueConsumer>& consumers) {
     Table table({{"queue"},
                  {"consumer"},
@@ -154,7 +160,8 @@ inline void add_consumers(CliCall& call, const std::string& queue,
                  {"steps", Align::right},
                  {"running", Align::right},
                  {"done", Align::right},
-                 {"failed", Align::right}});
+                 {"failed", Align::right},
+                 {"longest run"}});
     for (const auto& [queue, state, worker] : consumers) {
         const auto reported = [&report = worker](std::uint64_t number) {
             return report ? std::to_string(number) : std::string("-");
@@ -163,7 +170,7 @@ inline void add_consumers(CliCall& call, const std::string& queue,
         table.add({queue, state.id, state.lease_left ? "yes" : "no",
                    optional_text(state.lease_left), std::to_string(state.held),
                    std::to_string(state.steps), reported(report.running), reported(done(report)),
-                   reported(report.jobs.outcomes.failed)});
+                   reported(report.jobs.outcomes.failed), longest_run(report)});
     }
     return table;
 }

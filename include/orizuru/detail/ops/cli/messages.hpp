@@ -61,12 +61,15 @@ namespace orizuru::detail::cli {
     return std::string(payload);
 }
 
-/// Why a message is where it is, or why its job has failed.
+/// Why a message is where it is, since when its job runs, or why that has failed.
 [[nodiscard]] inline std::string reason_of(const PlacedMessage& message,
                                            const std::optional<Job<Raw>>& job) {
     if (message.blamed > 0) {
         return joined(
             {"blamed for ", Digits(message.blamed), message.blamed == 1 ? " death" : " deaths"});
+    }
+    if (message.running_since) {
+        return "runs since " + optional_text(message.running_since);
     }
     return message.place != Place::dead && job ? job->last_error : message.reason;
 }

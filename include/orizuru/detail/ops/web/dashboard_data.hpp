@@ -280,12 +280,21 @@ class DashboardData {
         if (name == "forget") {
             return m_inspector.forget(parameter(query, "queue"));
         }
-        if (name != "run" && name != "remove" && name != "move") {
+        if (name != "run" && name != "remove" && name != "move" && name != "cancel") {
             throw HttpRefusal{404, "there is no such step"};
         }
         const auto message = listed(parameter(query, "id"));
         if (name == "move") {
             return m_inspector.move(message->queue, message->message, parameter(query, "to"));
+        }
+        if (name == "cancel") {
+            const auto job = message->message.job();
+            if (!job) {
+                throw HttpRefusal{400, "it is no job"};
+            }
+            return m_inspector.cancel(message->queue, job->id,
+                                      query_value(query, "reason").value_or("")) !=
+                   CancelResult::not_found;
         }
         return name == "run" ? m_inspector.run_now(message->queue, message->message)
                              : m_inspector.remove(message->queue, message->message);

@@ -78,6 +78,7 @@ class MessageView {
                      {"reason", cut_text(message.reason, longest_preview)},
                      {"time", json_of(message.time)},
                      {"consumer", message.consumer},
+                     {"runningSince", json_of(message.running_since)},
                      {"blamed", message.blamed}};
         if (job) {
             view["job"] = {{"id", job->id},

@@ -7,6 +7,7 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/acks_together.hpp>
 #include <orizuru/detail/worker/async/job_in_flight.hpp>
@@ -66,6 +67,8 @@ class EndedJobs final : public Task {
                       [=](const Job& job) { job.task->requeue(patience); });
     }
     [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().task->job(); }
+    void each_job(FunctionRef<void(const JobRun&)> /*take*/) const override {} // none runs
+    void cancel(std::string_view /*job_id*/, std::string_view /*reason*/) override {}
 
   private:
     struct Job {

@@ -16,24 +16,30 @@
 #include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
+#include <orizuru/detail/worker/reports/reported_jobs.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/task.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
+#include <orizuru/worker/job_context.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
 // KEYS worker, counts, counts of the day; ARGV the day since 1970 that is meant, after how many ms
 // the worker's key expires (0: it goes at once) and the day's, how many jobs run, how many threads
-// there are, when the worker began, and "field base count " for each field: `base` is how much of
+// there are, when the worker began, the jobs that run (reported_jobs.hpp), '1' if these are handled
+// in batches, else '0', and "field base count " for each field: `base` is how much of
 // the count has been added, unless the worker's key says so. Returns 1; 0 when that key was not
 // there; or the day that it is, if it is not the one that is meant: then nothing has changed. The
 // worker's key is written first: if the rest failed, it would be lost, and not added twice. Only
@@ -48,9 +54,10 @@ if refused then return refused end
 local day = math.floor(redis.call('TIME')[1] / 86400)
 if day ~= tonumber(ARGV[1]) then return day end
 local known = redis.call('EXISTS', worker)
-local says = {'running', ARGV[4], 'threads', ARGV[5], 'started', ARGV[6]}
+local says = {'running', ARGV[4], 'threads', ARGV[5], 'started', ARGV[6], 'jobs', ARGV[7],
+    'batches', ARGV[8]}
 local fields, bases, totals = {}, {}, {}
-for field, base, total in string.gmatch(ARGV[7], '(%S+) (%d+) (%d+)') do
+for field, base, total in string.gmatch(ARGV[9], '(%S+) (%d+) (%d+)') do
     fields[#fields + 1], bases[#bases + 1], totals[#totals + 1] = field, base, total
 end
 local last = fields[1] and redis.call('HMGET', worker, unpack(fields)) or {}
@@ -80,8 +87,11 @@ class QueueReport {
     /// Time between two reports: a crash loses the counts of that time.
     static constexpr std::chrono::milliseconds interval{5000};
 
-    QueueReport(ServedQueue& queue, std::shared_ptr<Connection> connection)
+    /// `running` outlives this.
+    QueueReport(ServedQueue& queue, const RunningTasks& running,
+                std::shared_ptr<Connection> connection)
         : m_queue(queue),
+          m_tasks(running),
           m_connection(std::move(connection)),
           m_started(queue.now()),
           m_known(queue.counts().row()) {}
@@ -118,7 +128,9 @@ class QueueReport {
     static constexpr std::chrono::milliseconds expiry{15'000};
     static constexpr std::chrono::days days_kept{90};
 
-    /// Returns whether the counts have changed. Not while a report is in doubt, which is repeated
+    using Run = std::pair<TimePoint, std::string>; ///< since when, and the job's id
+
+    /// Returns whether something has changed. Not while a report is in doubt, which is repeated
     /// as it was: Redis has all of it or nothing.
     bool look() {
         if (m_id.empty()) {
@@ -126,7 +138,22 @@ class QueueReport {
         }
         m_counts = m_queue.counts().row();
         const int running = std::exchange(m_running, m_queue.running());
-        return !m_id.empty() && (m_counts != m_known || m_running != running);
+        const std::vector<Run> runs = std::exchange(m_runs, look_at_runs());
+        return !m_id.empty() && (m_counts != m_known || m_running != running || m_runs != runs);
+    }
+    /// Those that run for the longest.
+    [[nodiscard]] std::vector<Run> look_at_runs() const {
+        std::vector<Run> runs;
+        if (m_running == 0) {
+            return runs;
+        }
+        for (const auto& task : m_tasks(m_queue)) {
+            task->each_job([&](const JobRun& job) { runs.emplace_back(job.since(), job.id()); });
+        }
+        const std::size_t count = std::min(runs.size(), most_reported_jobs);
+        std::ranges::partial_sort(runs, runs.begin() + static_cast<std::ptrdiff_t>(count));
+        runs.resize(count);
+        return runs;
     }
     void keep_alive() {
         const std::string key = m_queue.keys().worker(m_id);
@@ -141,12 +168,14 @@ class QueueReport {
     Reply run(std::chrono::milliseconds expires);
 
     ServedQueue& m_queue;
+    const RunningTasks& m_tasks;
     std::shared_ptr<Connection> m_connection;
     JobTime m_started;
     std::string m_id;    ///< the consumer's
     CountRow m_known;    ///< the counts in Redis, without a report in doubt
     CountRow m_counts{}; ///< the counts to report
     int m_running = 0;
+    std::vector<Run> m_runs;
     bool m_in_doubt = false; ///< the answer to the last report was lost
     bool m_all = false;      ///< Redis does not know this worker: report all that is not 0
     TimePoint m_heard{};     ///< last time that Redis heard of it, if it did
@@ -188,11 +217,17 @@ inline Reply QueueReport::run(std::chrono::milliseconds expires) {
             fields += joined({count_field(i), " ", Digits(base[i]), " ", Digits(m_counts[i]), " "});
         }
     }
-    return run_script(
-        *m_connection, keys.counts(), report_script, 3, keys.worker(m_id), keys.counts(),
-        keys.counts(date_text(m_day)), m_day.time_since_epoch().count(), expires.count(),
-        std::chrono::milliseconds(days_kept).count(), m_running,
-        m_queue.shared().options.concurrency, m_started.time_since_epoch().count(), fields);
+    std::string runs;
+    for (const auto& [since, id] : m_runs) {
+        const auto ago = std::chrono::floor<std::chrono::milliseconds>(Clock::now() - since);
+        runs += reported_text({.id = id, .since = m_queue.now() - ago});
+    }
+    return run_script(*m_connection, keys.counts(), report_script, 3, keys.worker(m_id),
+                      keys.counts(), keys.counts(date_text(m_day)),
+                      m_day.time_since_epoch().count(), expires.count(),
+                      std::chrono::milliseconds(days_kept).count(), m_running,
+                      m_queue.shared().options.concurrency, m_started.time_since_epoch().count(),
+                      runs, m_queue.in_batches() ? 1 : 0, fields);
 }
 
 } // namespace orizuru::detail

@@ -3,8 +3,8 @@
 #pragma once
 
 // Does a worker's regular work for its queues: moves scheduled messages that are due, pushes those
-// that recur, collects the messages of dead consumers, looks for pauses, trims dead lists, reports
-// how the jobs have ended.
+// that recur, collects the messages of dead consumers, looks for pauses and for jobs to cancel,
+// trims dead lists, reports how the jobs have ended.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -14,13 +14,17 @@
 #include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
+#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/place/node_lines.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/stops/cancellations.hpp>
+#include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/upkeep/loop_watch.hpp>
@@ -30,6 +34,8 @@
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
+#include <orizuru/reply.hpp>
+#include <orizuru/worker/job_context.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -48,14 +54,14 @@
 
 namespace orizuru::detail {
 
-/// For one thread. The queues and the dispatcher outlive this.
+/// For one thread. The queues, the dispatcher and `running` outlive this.
 class QueueUpkeep {
   public:
     /// Connects, and pauses the dispatcher for each queue that is paused. Blocks for up to
     /// connect_timeout, and for as long again while a queue moves to another node. Throws as
     /// Connection does.
     QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
-                Dispatcher& dispatcher, NodeLines& lines);
+                Dispatcher& dispatcher, const RunningTasks& running, NodeLines& lines);
 
     /// Does what is due, until a stop is requested.
     void run(const std::stop_token& token);
@@ -73,9 +79,12 @@ class QueueUpkeep {
     void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
     void read_clock();
-    void check_pauses_first();
-    void check_pauses();
-    [[nodiscard]] bool any_paused(const ServedQueues& queues);
+    void check_requests_first();
+    void check_requests();
+    void check_pause(const std::string& queue, bool paused);
+    void cancel(ServedQueue& queue);
+    void cancel(ServedQueue& queue, const Cancellations::Reasons& reasons);
+    [[nodiscard]] bool any_requests(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
     [[nodiscard]] bool is_here(const std::string& queue) const {
         const auto& place = EndpointParts::of(m_endpoint).place;
@@ -87,12 +96,14 @@ class QueueUpkeep {
     ServedQueues m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
+    const RunningTasks& m_running;
     NodeLines& m_lines;
     std::optional<NodeLines::Loan> m_line; ///< while a chore is done
     std::shared_ptr<Connection> m_connection;
     ServerClock m_clock;
     std::set<std::string> m_paused;
-    bool m_together = true; ///< one command may ask for the pauses of all queues
+    bool m_together = true; ///< one command may ask for the requests of all queues
+    bool m_cancels = true;  ///< the user may read which jobs are to be cancelled
 
     Chores m_chores;
     std::deque<QueueReport> m_reports;
@@ -101,18 +112,20 @@ class QueueUpkeep {
 };
 
 inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
-                                Dispatcher& dispatcher, NodeLines& lines)
+                                Dispatcher& dispatcher, const RunningTasks& running,
+                                NodeLines& lines)
     : m_endpoint(std::move(endpoint)),
       m_queues(std::move(queues)),
       m_shared(shared),
       m_dispatcher(dispatcher),
+      m_running(running),
       m_lines(lines),
       m_connection(std::make_shared<Connection>(m_endpoint)) {
     const NodeLines::Loan line(m_lines, *m_connection);
-    check_pauses_first();
+    check_requests_first();
     read_clock();
     m_chores.add({.what = "watching the queues", .step = [this] {
-                      check_pauses();
+                      check_requests();
                       read_clock();
                       return deadline_in(m_shared.options.recheck);
                   }});
@@ -223,7 +236,7 @@ inline void QueueUpkeep::schedule() {
 
 /// A user without the right to it goes without, and hears of that once.
 inline void QueueUpkeep::report(ServedQueue& queue, std::chrono::milliseconds first) {
-    QueueReport& report = m_reports.emplace_back(queue, m_connection);
+    QueueReport& report = m_reports.emplace_back(queue, m_running, m_connection);
     m_chores.add({.what = reporting,
                   .queue = queue.queue(),
                   .step =
@@ -286,12 +299,12 @@ inline void QueueUpkeep::read_clock() {
 }
 
 /// While a queue moves to another node, a start waits and is not refused; so does its consumer's.
-inline void QueueUpkeep::check_pauses_first() {
+inline void QueueUpkeep::check_requests_first() {
     const TimePoint deadline = Clock::now() + m_endpoint.connect_timeout();
     JitteredPauses pauses;
     while (true) {
         try {
-            return check_pauses();
+            return check_requests();
         } catch (const ReplyError& error) {
             if (error.code() != "TRYAGAIN" || Clock::now() >= deadline) {
                 throw;
@@ -301,31 +314,83 @@ inline void QueueUpkeep::check_pauses_first() {
     }
 }
 
-inline void QueueUpkeep::check_pauses() {
-    const bool any = any_paused(m_queues);
+/// Looks for pauses, and for jobs that are to be cancelled.
+inline void QueueUpkeep::check_requests() {
+    const bool any = any_requests(m_queues);
     for (const auto& queue : m_queues) {
-        const bool paused = any && (m_queues.size() == 1 || any_paused({queue}));
-        if (paused && m_paused.insert(queue->queue()).second) {
-            m_dispatcher.pause(queue->queue());
-        } else if (!paused && m_paused.erase(queue->queue()) > 0) {
-            m_dispatcher.resume(queue->queue());
+        const bool some = any && (m_queues.size() == 1 || any_requests({queue}));
+        const std::string pause = queue->keys().paused();
+        check_pause(queue->queue(), some && any_exists(*m_connection, {&pause, 1}).value_or(true));
+        some ? cancel(*queue) : cancel(*queue, {});
+    }
+}
+
+inline void QueueUpkeep::check_pause(const std::string& queue, bool paused) {
+    if (paused && m_paused.insert(queue).second) {
+        m_dispatcher.pause(queue);
+    } else if (!paused && m_paused.erase(queue) > 0) {
+        m_dispatcher.resume(queue);
+    }
+}
+
+inline void QueueUpkeep::cancel(ServedQueue& queue) {
+    if (!m_cancels) {
+        return;
+    }
+    const std::string key = queue.keys().cancelled();
+    Reply reply;
+    if (const auto ended = queue.cancellations().take_ended(); !ended.empty()) {
+        m_connection->command(key, "HDEL", key, ended);
+    }
+    reply = m_connection->command(key, "HGETALL", key);
+    if (!is_strings(reply) || reply.elements.size() % 2 != 0) {
+        refuse(*m_connection, "HGETALL");
+    }
+    Cancellations::Reasons reasons;
+    for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
+        reasons.emplace(std::move(reply.elements[i].text), std::move(reply.elements[i + 1].text));
+    }
+    cancel(queue, reasons);
+}
+
+inline void QueueUpkeep::cancel(ServedQueue& queue, const Cancellations::Reasons& reasons) {
+    queue.cancellations().replace(reasons); // first: a job that begins from now on looks there
+    if (reasons.empty()) {
+        return;
+    }
+    for (const auto& task : m_running(queue)) {
+        std::vector<Cancellations::Reasons::const_iterator> found;
+        task->each_job([&](const JobRun& job) {
+            if (const auto reason = reasons.find(job.id()); reason != reasons.end()) {
+                found.push_back(reason);
+            }
+        });
+        for (const auto& reason : found) {
+            task->cancel(reason->first, reason->second);
         }
     }
 }
 
 /// True also when it is not known, because Redis does not answer for all queues at once.
-inline bool QueueUpkeep::any_paused(const ServedQueues& queues) {
+inline bool QueueUpkeep::any_requests(const ServedQueues& queues) {
     if (queues.empty()) { // jobs only recur here
         return false;
     }
     if (!m_together && queues.size() > 1) {
         return true;
     }
-    std::vector<std::string> pauses;
+    std::vector<std::string> keys;
     for (const auto& queue : queues) {
-        pauses.push_back(queue->keys().paused());
+        keys.push_back(queue->keys().paused());
+        if (m_cancels) {
+            keys.push_back(queue->keys().cancelled());
+        }
     }
-    const std::optional<bool> any = any_exists(*m_connection, pauses);
+    const std::optional<bool> any = any_exists(*m_connection, keys);
+    if (!any && m_cancels) { // a user with the rights of before there was a cancelling
+        m_cancels = false;
+        return any_requests(queues);
+    }
     m_together = m_together && any.has_value();
     return any.value_or(true);
 }

@@ -16,6 +16,7 @@
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/queue_upkeep.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
@@ -42,7 +43,7 @@ class Upkeep {
     /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
     /// does.
     Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShared& shared,
-           Dispatcher& dispatcher, ParkedTasks& parked);
+           Dispatcher& dispatcher, RunningTasks running, ParkedTasks& parked);
     Upkeep(const Upkeep&) = delete;
     Upkeep& operator=(const Upkeep&) = delete;
     ~Upkeep();
@@ -65,6 +66,7 @@ class Upkeep {
     ServedQueues m_all;
     Cutoff m_cutoff;
     WorkerShared& m_shared;
+    const RunningTasks m_running;
     ParkedTasks& m_parked;
     NodeLines m_lines;
     std::deque<QueueUpkeep> m_queues; ///< one; in a Cluster, for each slot
@@ -79,8 +81,8 @@ class Upkeep {
 };
 
 inline Upkeep::Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShared& shared,
-                      Dispatcher& dispatcher, ParkedTasks& parked)
-    : m_all(std::move(queues)), m_shared(shared), m_parked(parked) {
+                      Dispatcher& dispatcher, RunningTasks running, ParkedTasks& parked)
+    : m_all(std::move(queues)), m_shared(shared), m_running(std::move(running)), m_parked(parked) {
     struct Group {
         std::string key; ///< one of its queues'
         ServedQueues queues = {};
@@ -95,7 +97,7 @@ inline Upkeep::Upkeep(const Endpoint& endpoint, ServedQueues queues, WorkerShare
     }
     for (auto& [name, group] : groups) {
         m_queues.emplace_back(Route::to_key(m_cutoff.guard(endpoint), group.key),
-                              std::move(group.queues), shared, dispatcher, m_lines);
+                              std::move(group.queues), shared, dispatcher, m_running, m_lines);
     }
 }
 

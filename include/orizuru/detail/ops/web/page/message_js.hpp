@@ -25,6 +25,7 @@ function facts(message) {
     const all = {
         'Where': PLACES[message.place],
         'Worker': message.consumer,
+        'Runs since': time(message.runningSince),
         'Died': message.place === 'dead' && time(message.time),
         'Due': message.place === 'scheduled' && time(message.time),
         'Reason': message.reason,
@@ -97,13 +98,20 @@ function steps(app, message, said) {
     const run = el('button', {onclick: () => act(run, `run${query}`, 'It runs next.')}, 'Run now');
     const remove = el('button', {onclick: () => confirming(buttons, 'Remove this message for ever?',
         'Remove', () => act(remove, `remove${query}`, 'The message is removed.'))}, 'Remove');
+    const cancel = el('button', {onclick: () => confirming(buttons, 'Take this job to the dead list?',
+        'Cancel it', () => act(cancel, `cancel${query}`, message.place === 'held'
+            ? 'Its handler is asked to stop.' : 'The job is on the dead list.'))}, 'Cancel');
+    if (message.place === 'held') {
+        buttons.append(cancel);
+        return buttons;
+    }
     const target = el('input', {placeholder: 'Move to queue', 'aria-label': 'Queue to move it to', required: ''});
     const move = el('button', {}, 'Move');
     const moving = el('form', {class: 'row', onsubmit: event => {
         event.preventDefault();
         act(move, `move${query}&to=${encodeURIComponent(target.value)}`, `It waits in ${line(target.value)} now.`);
     }}, target, move);
-    buttons.append(run, remove, moving);
+    buttons.append(run, remove, ...message.job && message.place !== 'dead' ? [cancel] : [], moving);
     return buttons;
 }
 
@@ -120,7 +128,7 @@ export async function openMessage(app, row) {
     const title = el('h2', {id: 'title', class: 'space'}, message.job?.kind ? line(message.job.kind) : 'Message');
     dialog.replaceChildren(
         el('div', {class: 'row'}, title, close), facts(message), ...payload(message),
-        ...app.writes && message.place !== 'held' ? [steps(app, message, said)] : [], said);
+        ...app.writes && (message.place !== 'held' || message.job) ? [steps(app, message, said)] : [], said);
     if (!dialog.open) {
         dialog.showModal();
         close.focus();

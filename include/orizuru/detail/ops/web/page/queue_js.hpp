@@ -132,7 +132,8 @@ function messagesTable(app, key, place, first) {
         row.message = message;
         const [text, note, attempt, bytes, time] = row.children;
         fill(text, line(message.preview || message.job?.id || '(payload not shown)'));
-        fill(note, line(message.consumer || deaths(message.blamed) || message.reason
+        fill(note, line(message.consumer && message.runningSince
+            ? `${message.consumer}, runs since ${moment(message.runningSince)}` : message.consumer || deaths(message.blamed) || message.reason
             || message.job?.lastError || ''));
         fill(attempt, message.job ? number(message.job.attempt) : '–', message.job ? '' : 'zero');
         fill(bytes, size(message.size));

@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/worker/stops/linked_stop.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -28,35 +29,30 @@ class TimeLimits {
       public:
         Limit(TimeLimits& limits, std::stop_token outer, std::chrono::milliseconds time)
             : m_limits(limits),
-              m_run(limits.add(deadline_in(time))),
-              m_link(std::move(outer), StopBy{m_run->second}) {}
+              m_stop(std::move(outer)),
+              m_run(limits.add(deadline_in(time), m_stop.source())) {}
         Limit(const Limit&) = delete;
         Limit& operator=(const Limit&) = delete;
         ~Limit() { m_limits.remove(m_run); }
 
         /// A stop is requested on the thread inside `run` when the time is over, and when `outer`
         /// has one.
-        [[nodiscard]] std::stop_token token() const noexcept { return m_run->second.get_token(); }
+        [[nodiscard]] std::stop_source stop() const noexcept { return m_stop.source(); }
         [[nodiscard]] bool exceeded(TimePoint at) const noexcept { return at >= m_run->first; }
 
       private:
-        struct StopBy {
-            std::stop_source stop;
-            void operator()() noexcept { stop.request_stop(); }
-        };
-
         TimeLimits& m_limits;
+        LinkedStop m_stop;
         Runs::iterator m_run;
-        std::stop_callback<StopBy> m_link;
     };
 
     /// Asks handlers to stop in time, until `token` requests a stop. For one thread.
     void run(const std::stop_token& token);
 
   private:
-    [[nodiscard]] Runs::iterator add(TimePoint deadline) {
+    [[nodiscard]] Runs::iterator add(TimePoint deadline, std::stop_source stop) {
         const std::lock_guard lock(m_mutex);
-        const auto run = m_runs.emplace(deadline, std::stop_source());
+        const auto run = m_runs.emplace(deadline, std::move(stop));
         if (deadline < next_deadline()) {
             m_next = run;
             m_news.notify_all();
