@@ -30,6 +30,7 @@
 //   orizuru:{Q}:keyed               string  how many jobs wait behind others of their keys
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
+//   orizuru:{Q}:rate:<key>          string  a rate limit: when the next permit is due; expires
 //   orizuru:{Q}:cancelled           hash    ids of jobs that are to be cancelled while they run,
 //   and
 //                                           why; expires
@@ -137,6 +138,10 @@ class Keys {
     [[nodiscard]] std::string keyed_upkeep() const { return key("keyed:upkeep"); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
+    /// String: when the next permit of a rate limit is due; expires.
+    [[nodiscard]] std::string rate(std::string_view limit_key) const {
+        return key("rate:", limit_key);
+    }
     /// Hash: the ids of jobs that are to be cancelled while they run, with the reasons; expires.
     [[nodiscard]] std::string cancelled() const { return key("cancelled"); }
     /// Hash: a job's progress, with fraction, note and time; expires.

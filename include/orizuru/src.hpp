@@ -73,6 +73,8 @@
 #include <orizuru/jobs/scheduler.ipp>
 #include <orizuru/keyed/handle_keyed.hpp>
 #include <orizuru/keyed/handle_keyed.ipp>
+#include <orizuru/limits/rate_limit.hpp>
+#include <orizuru/limits/rate_limit.ipp>
 #include <orizuru/once/once.hpp>
 #include <orizuru/once/once.ipp>
 #include <orizuru/ops/inspector.hpp>

@@ -18,6 +18,7 @@
 #include <orizuru/detail/keyed/order_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/detail/ops/cancel_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
@@ -109,6 +110,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"remove some", remove_some_script()},
         {"run some", run_some_script()},
         {"cancel", cancel_script()},
+        {"take a permit", take_permit_script.source()},
         {"request a cancel", request_cancel_script()},
         {"list the jobs that run", running_jobs_script()},
         {"replace a text", replace_text_text},

@@ -324,6 +324,7 @@ inline void Scenes::unique_and_bounded() {
     by_guard("bury unlocked by a guard", "", {{"SET", lock.name, "ack id"}}, {lock, m_dead},
              {"ack id", "why"});
     const SceneKey any_lock{lock.name, ""};
+    add("take a permit", "", {}, {{m_keys.rate("k"), "string"}}, {"10", "1", "100"});
     add("cancel", "a unique job", {{"LPUSH", "q", "x"}, {"SET", lock.name, "ack id"}},
         {m_source, m_dead, any_lock}, {"x", "why", "x", "", "ack id"});
     add("cancel", "what is scheduled", {{"ZADD", m_keys.scheduled(), "5", "12345678x"}},

@@ -13,6 +13,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
+#include <orizuru/limits/rate_limit.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/sharded.hpp>
@@ -302,6 +303,7 @@ void progress(const std::string& uri) {
     progress.set_result("id", "x");
     static_cast<void>(progress.result("id"));
 }
+void take_permits(const std::string& uri) { static_cast<void>(RateLimit(uri, "q", {}).take()); }
 void claim(const std::string& uri) {
     Once once(uri, "q");
     static_cast<void>(once.run("done", [] {}));
@@ -443,6 +445,7 @@ const std::vector<Row> rows{
     {"`ScheduledList`", leave_scheduled_jobs, look_after_the_scheduled},
     {"`Pause`", nothing, pause},
     {"`Progress`", nothing, progress},
+    {"`RateLimit`", nothing, take_permits},
     {"`Worker`", leave_jobs, work, {consumer_row, "`GarbageCollector`", "`Scheduler`"}},
     {"`handle_keyed` of a `Worker`", leave_jobs_with_keys, work_with_keys, {"`Worker`"}},
 };
