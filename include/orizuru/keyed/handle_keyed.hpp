@@ -14,7 +14,12 @@
 
 namespace orizuru {
 
-template <class T, JobHandler<T> F>
+/// @cond
+template <class... T>
+inline constexpr bool detail::included<detail::Part::handle_keyed, T...> = true;
+/// @endcond
+
+template <class T, JobHandler<T> F, class>
 Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions options,
                              const KeyedOptions& keyed) {
     detail::check_handler(handler, queue);
@@ -23,7 +28,7 @@ Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions o
     return *this;
 }
 
-template <class T, JobHandler<T> F>
+template <class T, JobHandler<T> F, class>
 Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions options) {
     return handle_keyed<T>(queue, std::move(handler), std::move(options), KeyedOptions());
 }

@@ -17,7 +17,12 @@
 
 namespace orizuru {
 
-template <class T, JobBatchHandler<T> F>
+/// @cond
+template <class... T>
+inline constexpr bool detail::included<detail::Part::handle_batch, T...> = true;
+/// @endcond
+
+template <class T, JobBatchHandler<T> F, class>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
     detail::check_handler(handler, queue);

@@ -4,6 +4,7 @@
 
 // Worker::handle_shards: a handler for the jobs of a queue over many shards.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/shards/shards.hpp>
 #include <orizuru/worker/worker.hpp>
 
@@ -14,7 +15,12 @@
 
 namespace orizuru {
 
-template <class T, JobHandler<T> F>
+/// @cond
+template <class... T>
+inline constexpr bool detail::included<detail::Part::handle_shards, T...> = true;
+/// @endcond
+
+template <class T, JobHandler<T> F, class>
 Worker& Worker::handle_shards(const std::string& queue, F handler, const QueueOptions& options) {
     detail::check_handler(handler, queue);
     detail::JobHandling handling = detail::handling_by<T>(std::move(handler));

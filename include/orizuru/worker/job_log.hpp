@@ -4,6 +4,7 @@
 
 // An observer that writes a line for each run of a job.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/line_writer.hpp>
 #include <orizuru/worker/job_observer.hpp>
 
@@ -11,6 +12,11 @@
 #include <string_view>
 
 namespace orizuru {
+
+/// @cond
+template <class... T>
+inline constexpr bool detail::included<detail::Part::log_jobs, T...> = true;
+/// @endcond
 
 /// Writes the time (UTC) and a line to stderr (descriptor 2). The default of log_jobs. Drops it
 /// when stderr has no room at once, and says so later, as write_to_stderr does.

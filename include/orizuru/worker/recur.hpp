@@ -4,6 +4,7 @@
 
 // Worker::recur: a worker that pushes recurring jobs (jobs/recurring.hpp) besides.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/jobs/occurrences.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/recurring.hpp>
@@ -16,7 +17,12 @@
 
 namespace orizuru {
 
-template <class T>
+/// @cond
+template <class... T>
+inline constexpr bool detail::included<detail::Part::recur, T...> = true;
+/// @endcond
+
+template <class T, class>
 Worker& Worker::recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences,
                       const RecurringOptions& options) {
     const auto occurrences = std::make_shared<detail::Occurrences>(
@@ -32,7 +38,7 @@ Worker& Worker::recur(std::string queue, std::vector<Recurrence<Job<T>>> recurre
     return *this;
 }
 
-template <class T>
+template <class T, class>
 Worker& Worker::recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences) {
     return recur<T>(std::move(queue), std::move(recurrences), RecurringOptions());
 }

@@ -43,6 +43,17 @@ struct WorkerCore;
 class WorkerShutdown;
 } // namespace detail
 
+/// @cond
+// For a use without its header.
+template <class... Write>
+JobObserver
+log_jobs(const Write&... /*write*/) requires(!detail::included<detail::Part::log_jobs, Write...>) {
+    static_assert(detail::included<detail::Part::log_jobs, Write...>,
+                  "log_jobs needs the header <orizuru/worker/job_log.hpp>");
+    return {};
+}
+/// @endcond
+
 /// Handles the jobs of one or several queues.
 ///
 /// Connections: one for each queue, to wait for its jobs, and five for the worker: to fetch and
@@ -139,7 +150,7 @@ class Worker {
     /// whatever the jobs' kinds are, and there is no other handler beside it. Include
     /// <orizuru/worker/handle_batch.hpp>. Throws as `handle` does, and as next_batch does for
     /// `batch`.
-    template <class T, JobBatchHandler<T> F>
+    template <class T, JobBatchHandler<T> F, class = decltype(detail::can_handle_batch<T>())>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
@@ -149,10 +160,10 @@ class Worker {
     /// key's next job; `retry.retry_queue` and Guarantee::at_most_once are refused, since the next
     /// job would not wait for this one; a job without a key goes to the dead list. Include
     /// <orizuru/keyed.hpp>. Throws as `handle` does.
-    template <class T, JobHandler<T> F>
+    template <class T, JobHandler<T> F, class = decltype(detail::can_handle_keyed<T>())>
     Worker& handle_keyed(const std::string& queue, F handler, QueueOptions options = {});
     /// Does the same with options for the keys. Throws besides for those that cannot be.
-    template <class T, JobHandler<T> F>
+    template <class T, JobHandler<T> F, class = decltype(detail::can_handle_keyed<T>())>
     Worker& handle_keyed(const std::string& queue, F handler, QueueOptions options,
                          const KeyedOptions& keyed);
 
@@ -161,7 +172,7 @@ class Worker {
     /// <orizuru/worker/handle_shards.hpp>. Connects, to read which shards there are now: GET.
     /// Handlers of single kinds come after it. Throws as `handle` and as Connection do;
     /// std::logic_error for a queue without shards.
-    template <class T, JobHandler<T> F>
+    template <class T, JobHandler<T> F, class = decltype(detail::can_handle_shards<T>())>
     Worker& handle_shards(const std::string& queue, F handler, const QueueOptions& options = {});
 
     /// Also pushes jobs that recur, as Recurring<Job<T>> does: any number of workers may, and each
@@ -169,11 +180,11 @@ class Worker {
     /// this worker's, and has one such list here. It needs no further connection or thread. A
     /// failure is told as upkeep_failed and repeated. Before `run`; throws as Recurring's
     /// constructor does, but does not connect.
-    template <class T>
+    template <class T, class = decltype(detail::can_recur<T>())>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences,
                   const RecurringOptions& options);
     /// Does the same with the default options.
-    template <class T>
+    template <class T, class = decltype(detail::can_recur<T>())>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences);
 
     /// Runs until it is stopped by stop(), `token`, SIGTERM or SIGINT.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A type without a Codec, or with one that cannot do what is asked, and a handler that returns a
-value are refused at the call, in a few lines that say what is missing.
+"""A type without a Codec, or with one that cannot do what is asked, a handler that returns a value,
+and a function whose header is not included are refused at the call, in a few lines that say what is
+missing.
 
 Arguments: the build's compile_commands.json, a source in it whose flags are taken, the compiler.
 The build's own compiler has to do it, g++ and clang++ too where they are installed.
@@ -29,8 +30,13 @@ REFUSED = {
     "wrong_decode.cpp": (UNDECODABLE, "Plain"),
     "read_only.cpp": ("orizuru::Codec<T> cannot encode: it needs", "Plain"),
     "handler.cpp": ("a handler must return void", "handler.cpp"),
+    "batch_alone.cpp": ("needs the header <orizuru/worker/handle_batch.hpp>", "batch_alone.cpp"),
+    "keyed_alone.cpp": ("needs the header <orizuru/keyed.hpp>", "keyed_alone.cpp"),
+    "shards_alone.cpp": ("needs the header <orizuru/worker/handle_shards.hpp>", "shards_alone.cpp"),
+    "recur_alone.cpp": ("needs the header <orizuru/worker/recur.hpp>", "recur_alone.cpp"),
+    "log_alone.cpp": ("needs the header <orizuru/worker/job_log.hpp>", "log_alone.cpp"),
 }
-MOST_LINES = 15
+MOST_LINES = 17
 ACCEPTED = "with_codec.cpp"
 
 

@@ -11,3 +11,14 @@
 #else
 #define ORIZURU_INLINE inline
 #endif
+
+namespace orizuru::detail {
+
+/// Functions whose header their declaration does not include.
+enum class Part { handle_batch, handle_keyed, handle_shards, recur, log_jobs };
+
+/// Specialised by the header of `part`. T is of a call, so that only a call asks for it.
+template <Part part, class... T>
+inline constexpr bool included = false;
+
+} // namespace orizuru::detail

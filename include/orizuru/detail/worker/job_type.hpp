@@ -5,6 +5,7 @@
 // All that a worker knows of the type of its jobs: how to decode one, and how to call the handler.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/worker/async/async_job_task.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
@@ -104,6 +105,28 @@ struct NoHandler {
 template <class T, class F>
 using Refusal =
     std::conditional_t<MessageDecodable<Job<T>>, NoHandler<F>, NoCodec<T, Coding::decode>>;
+
+// A call without the header that defines the function says which one it is; a linker would not.
+template <class T>
+constexpr auto can_handle_batch() {
+    static_assert(included<Part::handle_batch, T>,
+                  "Worker::handle_batch needs the header <orizuru/worker/handle_batch.hpp>");
+}
+template <class T>
+constexpr auto can_handle_keyed() {
+    static_assert(included<Part::handle_keyed, T>,
+                  "Worker::handle_keyed needs the header <orizuru/keyed.hpp>");
+}
+template <class T>
+constexpr auto can_handle_shards() {
+    static_assert(included<Part::handle_shards, T>,
+                  "Worker::handle_shards needs the header <orizuru/worker/handle_shards.hpp>");
+}
+template <class T>
+constexpr auto can_recur() {
+    static_assert(included<Part::recur, T>,
+                  "Worker::recur needs the header <orizuru/worker/recur.hpp>");
+}
 
 /// Calls the handler in the first form that it accepts; `done` is empty or a JobDone.
 template <class T, class F, class... Done>
