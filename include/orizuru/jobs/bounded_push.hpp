@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace orizuru {
 
@@ -74,7 +75,8 @@ void validate(const QueueBound& bound);
 /// lock of a job that is to be dropped, the push is refused as NOPERM; but a lock of another queue
 /// merely stays.
 template <MessageEncodable T>
-[[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
+[[nodiscard]] BoundedPush push_bounded(Producer<T>& producer,
+                                       const std::type_identity_t<T>& message,
                                        const QueueBound& bound) {
     detail::validate(bound);
     std::string payload;

@@ -21,6 +21,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace orizuru {
@@ -45,13 +46,14 @@ void schedule(Producer<T>& producer, const T& message, const std::vector<std::st
 /// Redis: one script, O(log(n)) of the scheduled messages.
 /// Blocks and throws as Producer::push; std::invalid_argument for a time beyond the year 9999.
 template <MessageEncodable T>
-void push_at(Producer<T>& producer, JobTime time, const T& message) {
+void push_at(Producer<T>& producer, JobTime time, const std::type_identity_t<T>& message) {
     detail::schedule(producer, message, detail::due_at(time));
 }
 
 /// Does the same after a time from now; at once when it is not positive.
 template <MessageEncodable T>
-void push_after(Producer<T>& producer, std::chrono::milliseconds delay, const T& message) {
+void push_after(Producer<T>& producer, std::chrono::milliseconds delay,
+                const std::type_identity_t<T>& message) {
     detail::schedule(producer, message, detail::due_after(delay));
 }
 

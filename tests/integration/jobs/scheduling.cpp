@@ -8,6 +8,7 @@
 #include "support/eventually.hpp"
 #include "support/redis_client.hpp"
 
+#include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/scheduler.hpp>
@@ -40,6 +41,7 @@ using orizuru::Producer;
 using orizuru::ProducerOptions;
 using orizuru::push_after;
 using orizuru::push_at;
+using orizuru::push_bounded;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::Scheduler;
@@ -112,6 +114,16 @@ TEST_CASE_FIXTURE(Fixture,
     const std::int64_t left = due("later") - server_ms();
     CHECK(left <= 3'600'000);
     CHECK(left > 3'590'000);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "what a message is made of can be pushed for later as well as a message") {
+    Producer<std::string> texts(uri, "q");
+    push_after(texts, 5s, "text");
+    push_at(texts, job_time() + 1h, "more");
+    CHECK(push_bounded(texts, "now", {.max_length = 1}).pushed);
+    CHECK(later() == Texts{"\xa4text", "\xa4more"});
+    CHECK(waiting() == Texts{"\xa3now"});
 }
 
 TEST_CASE_FIXTURE(Fixture,
