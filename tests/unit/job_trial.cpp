@@ -126,12 +126,18 @@ TEST_CASE("one that throws when it is to stop is requeued, one that returns is a
     trial.request_stop();
     const auto stop = [](JobContext<Text>& job) {
         if (job.stop_token().stop_requested()) {
+            job.set_attribute("done", "half");
             throw std::runtime_error("stopped");
         }
     };
     CHECK(trial.run(stop, twice()) == Outcome::requeued);
     CHECK(trial.attempt() == 1);
-    CHECK(trial.run([](JobContext<Text>& job) { job.fail("no"); }, twice()) == Outcome::retried);
+    CHECK(trial.run(
+              [](JobContext<Text>& job) {
+                  CHECK(job.attributes().at("done") == "half");
+                  job.fail("no");
+              },
+              twice()) == Outcome::retried);
     CHECK(trial.run([](const Text&) {}) == Outcome::acked);
 }
 

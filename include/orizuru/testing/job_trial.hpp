@@ -90,7 +90,8 @@ class JobTrial {
 
     /// Runs a handler that a Worker takes, also one with a JobDone or a coroutine (orizuru::on): it
     /// waits for these to end; a loop of theirs runs on another thread. A job that is retried runs
-    /// as its next try when this is called again; one that is requeued, as it was. Throws
+    /// as its next try when this is called again; one that is requeued, as it was, with the
+    /// attributes that the run has changed. Throws
     /// std::runtime_error when it does not end within TrialOptions::patience, and std::logic_error
     /// when the job has ended before.
     template <class F>
@@ -147,6 +148,7 @@ class JobTrial {
   private:
     void conclude(const JobRun& run, const detail::Handling& handling, const RetryPolicy& policy) {
         m_attributes = run.attributes();
+        m_job.attributes = m_attributes;
         m_delay = {};
         m_reason.clear();
         if (detail::HandlerCall::undone(run, handling)) {
@@ -173,7 +175,6 @@ class JobTrial {
         case RetryOutcome::put_off:
             m_outcome = Outcome::retried;
             m_delay = choice.delay;
-            m_job.attributes = m_attributes;
             m_job.last_error = m_reason;
             break;
         case RetryOutcome::discarded:

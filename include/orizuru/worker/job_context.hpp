@@ -116,14 +116,16 @@ class JobRun {
     /// Returns the data that travels beside the payload. For one thread at a time: the one that
     /// handles the job, or the one that will call its JobDone.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
-    /// Changes an attribute: for the rest of this run, and for the next try when this one fails; a
-    /// message that the handler itself puts off has its own. For the same thread. Throws
-    /// std::invalid_argument when there are too many then or the name is empty: nothing has
-    /// changed.
+    /// Changes an attribute: for the rest of this run, and for the next one when this try fails or
+    /// the job is requeued because the worker shuts down; a message that the handler itself puts
+    /// off has its own. One that makes a requeued job larger than max_payload is lost. For the same
+    /// thread. Throws std::invalid_argument when there are too many then or the name is empty:
+    /// nothing has changed.
     void set_attribute(std::string_view name, std::string value) {
         JobAttributes changed = m_head.attributes;
         changed.insert_or_assign(std::string(name), std::move(value));
         detail::check_attributes(changed);
+        const std::lock_guard lock(m_stopping);
         m_head.attributes = std::move(changed);
         m_attributes_changed = true;
     }
@@ -258,6 +260,11 @@ class JobRun {
         const std::lock_guard lock(m_mutex);
         return m_core->settled() ? m_worker : SettledBy::nobody;
     }
+    /// Any thread.
+    [[nodiscard]] std::optional<JobAttributes> changed_attributes() const {
+        const std::lock_guard lock(m_stopping);
+        return m_attributes_changed ? std::optional(m_head.attributes) : std::nullopt;
+    }
     void limit_to(std::optional<std::stop_source> stop) noexcept {
         const std::lock_guard lock(m_stopping);
         m_limited = std::move(stop);
@@ -294,13 +301,14 @@ class JobRun {
     const std::chrono::steady_clock::time_point m_taken_at = m_host->take_time();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
-    mutable std::mutex m_stopping; ///< guards the next three; m_mutex may be held for a settlement
+    /// Guards the next three, and a change of the attributes; m_mutex may be held for a settlement.
+    mutable std::mutex m_stopping;
     mutable std::optional<detail::LinkedStop> m_stop; ///< once somebody has asked for it
     std::optional<std::stop_source> m_limited;        ///< while a handler with a time limit runs
     std::optional<std::string> m_cancelled;           ///< why, once it is
     std::atomic<bool> m_is_cancelled{false};
-    Stage m_stage = Stage::before;
     bool m_attributes_changed = false;
+    Stage m_stage = Stage::before;
     std::atomic<double> m_fraction{0};
     mutable Mutex m_mutex; ///< guards what follows
     detail::GuardCore* m_core = nullptr;

@@ -16,6 +16,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -120,6 +121,37 @@ TEST_CASE_FIXTURE(Fixture,
         done();
     }
     CHECK(jobs() == payloads);
+}
+
+TEST_CASE_FIXTURE(Fixture, "jobs in flight are requeued with the attributes that they have set") {
+    Worker worker(uri, impatient());
+    worker.handle<Raw>(
+        "q",
+        [kept = kept](JobContext<Raw>& job, JobDone done) {
+            if (job->payload.bytes != "b") {
+                job.set_attribute("done", job->payload.bytes);
+            }
+            kept.add(job->payload.bytes, std::move(done));
+        },
+        any_number());
+    push_jobs({"a", "b", "c"});
+    Running running(worker);
+    REQUIRE(kept.has(3));
+    CHECK(running.stop() == 0);
+    Texts requeued;
+    for (const std::string& bytes : oldest_first("q")) {
+        const auto job = job_of(bytes);
+        requeued.push_back(job.payload.bytes);
+        for (const auto& [name, value] : job.attributes) {
+            requeued.back() += " " + name + " " + value;
+        }
+    }
+    std::ranges::sort(requeued);
+    CHECK(requeued == Texts{"a done a", "b", "c done c"});
+    CHECK(held_jobs().empty());
+    CHECK(nobody_left());
+    CHECK(worker.statistics().requeued == 3);
+    CHECK(diary.count(WorkerEventKind::requeued) == 3);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a handler that has not returned yet when its job is requeued ends "

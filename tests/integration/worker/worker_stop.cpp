@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -168,6 +169,46 @@ TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was,
     CHECK(put_off().empty());
     CHECK(redis.llen(dead) == 0);
     CHECK(eventually([&] { return nobody_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "an attribute that a run has set is kept when the job is requeued, unless "
+                  "the job is too large with it") {
+    bool ends = true;
+    SUBCASE("because its handler ends by an exception at the stop") {}
+    SUBCASE("because its handler does not end in time") { ends = false; }
+    std::string value = "half";
+    orizuru::JobAttributes kept{{"done", value}};
+    SUBCASE("a small one") {}
+    SUBCASE("a large one") {
+        value.assign(9'000, 'x');
+        kept.clear();
+    }
+    const Gate gate;
+    Worker worker(uri, impatient());
+    worker.handle<Raw>("q",
+                       [=](JobContext<Raw>& job) {
+                           job.set_attribute("done", value);
+                           gate.pass();
+                           throw std::runtime_error("stopped");
+                       },
+                       {.max_payload = 8'192});
+    const std::string id = push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    worker.stop();
+    if (ends) {
+        gate.open();
+    }
+    CHECK(running.left() == (ends ? 0 : 1));
+    gate.open();
+    REQUIRE(jobs() == Texts{"a"});
+    const auto job = job_of(oldest_first("q").front());
+    CHECK(job.id == id);
+    CHECK(job.attempt == 1);
+    CHECK(job.attributes == kept);
+    CHECK(diary.count(WorkerEventKind::requeued) == 1);
+    CHECK(eventually([&] { return worker.running().empty() && nobody_left(); }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "on_event may ask the worker for its running jobs") {

@@ -88,6 +88,7 @@ class GuardCore {
     [[nodiscard]] Settlement acking() const;
     [[nodiscard]] Settlement rejecting() const;
     [[nodiscard]] Settlement releasing() const;
+    [[nodiscard]] Settlement releasing(std::string replacement) const;
     [[nodiscard]] Settlement pushing(std::string_view queue) const;
     [[nodiscard]] Settlement pushing(std::string_view queue, std::string replacement) const;
     [[nodiscard]] Settlement burying(std::string_view reason) const;

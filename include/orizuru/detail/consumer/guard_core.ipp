@@ -78,6 +78,12 @@ ORIZURU_INLINE Settlement GuardCore::releasing() const {
     return moving(release_body(), {suspected() ? keys.suspects() : keys.source()}, {}, "releasing");
 }
 
+ORIZURU_INLINE Settlement GuardCore::releasing(std::string replacement) const {
+    Settlement settlement = releasing();
+    settlement.move->args.push_back(std::move(replacement));
+    return settlement;
+}
+
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue) const {
     refuse_if_ordered();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");

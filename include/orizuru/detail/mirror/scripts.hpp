@@ -305,12 +305,12 @@ redis.call('LPUSH', KEYS[1], ARGV[1] or payload)
     return constant_script(script);
 }
 
-/// release: KEYS source
+/// release: KEYS source; ARGV what replaces the message, if anything
 inline Script release_body() {
     static constexpr auto text = settling_script(R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'RPUSH', KEYS[1], 'x'}})
 if refused then return refused end
-redis.call('RPUSH', KEYS[1], payload)
+redis.call('RPUSH', KEYS[1], ARGV[1] or payload)
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);

@@ -78,8 +78,11 @@ class JobSettling {
     }
     void try_again() noexcept;
     /// Takes the message of a job that does not end in time back from its guard, to be requeued
-    /// with others: waits for the guard until then. Empty if the job is settled.
+    /// with others: waits for the guard until then. Empty if the job is settled. Without a session
+    /// if it only begins to requeue the job, whose attributes have changed: finish_requeue() waits
+    /// for the end of that.
     std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept;
+    void finish_requeue() noexcept;
     /// Requeues the job at the queue's serving end, unless it is settled. Waits up to `patience`
     /// for the guard.
     void requeue(std::chrono::milliseconds patience) noexcept;
@@ -116,6 +119,7 @@ class JobSettling {
         (this->*step)();
     }
     void count_requeued() noexcept;
+    [[nodiscard]] Settlement releasing() const;
     void tell_success() const noexcept;
     void tell_buried();
     [[nodiscard]] std::string_view settled_payload() const;

@@ -247,7 +247,7 @@ ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noe
             return false;
         }
         m_job.m_worker = SettledBy::requeuing;
-        return m_job.m_core->settle(m_job.m_core->releasing());
+        return m_job.m_core->settle(releasing());
     });
     // Before a stop, a job is requeued only because no thread was free for it.
     if (requeued && m_queue.stop_token().stop_requested()) {
@@ -262,16 +262,54 @@ ORIZURU_INLINE std::optional<GuardCore::GivenUp> JobSettling::give_up(TimePoint 
         const auto lock = m_job.lock_guard_within(left);
         if (lock && !m_job.m_core->settled()) {
             m_job.m_worker = SettledBy::requeuing;
-            given = m_job.m_core->give_up();
+            const bool begun = m_job.changed_attributes() && attempt([this] {
+                                   m_job.m_core->begin(releasing());
+                                   return true;
+                               });
+            given = begun ? GuardCore::GivenUp() : m_job.m_core->give_up();
         } else if (lock && m_job.m_worker == SettledBy::handler) {
             m_queue.counts().add(Outcome::settled);
         }
         return true;
     });
-    if (given) {
+    if (given && given->session != nullptr) {
         count_requeued();
     }
     return given;
+}
+
+ORIZURU_INLINE void JobSettling::finish_requeue() noexcept {
+    const bool requeued = attempt([&] {
+        const auto lock = m_job.lock_guard();
+        try {
+            return m_job.m_core->finish("releasing");
+        } catch (const ReplyError&) {
+            GuardCore::put_back(m_job.m_core->give_up());
+            return true;
+        }
+    });
+    if (requeued) {
+        count_requeued();
+    }
+}
+
+/// Requeues the job as it was, or with the attributes that its run has changed.
+ORIZURU_INLINE Settlement JobSettling::releasing() const {
+    const GuardCore& guard = *m_job.m_core;
+    std::optional<JobAttributes> changed = m_job.changed_attributes();
+    if (!changed) {
+        return guard.releasing();
+    }
+    Scratch scratch;
+    auto job = decode<Job<Raw>>(guard.payload(), scratch);
+    job.attributes = std::move(*changed);
+    std::string body;
+    try {
+        encode(job, body, guard.max_payload());
+    } catch (const EncodeError&) { // too large
+        return guard.releasing();
+    }
+    return guard.releasing(std::move(body));
 }
 
 ORIZURU_INLINE void JobSettling::count_requeued() noexcept {
@@ -393,7 +431,7 @@ ORIZURU_INLINE void JobSettling::release() {
 
 /// Releases a job whose handler has ended by an exception because the worker shuts down.
 ORIZURU_INLINE void JobSettling::give_back() {
-    settle([this](GuardCore& guard) { return send(guard, guard.releasing()); },
+    settle([this](GuardCore& guard) { return send(guard, releasing()); },
            &JobSettling::on_given_back);
 }
 ORIZURU_INLINE void JobSettling::on_given_back(bool done) {

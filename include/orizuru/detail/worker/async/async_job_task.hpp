@@ -65,6 +65,7 @@ class AsyncJobTask : public JobTask,
         m_place.reset();
         return settling().give_up(until);
     }
+    void finish_requeue() noexcept override { settling().finish_requeue(); }
 
   private:
     struct End {

@@ -225,6 +225,7 @@ inline void InFlight::close(TimePoint until, Fifo<GuardCore::GivenUp>& messages)
     Lock lock(m_mutex);
     m_stage = Stage::closed;
     notify_all();
+    std::vector<std::pair<std::shared_ptr<Task>, JobInFlight*>> begun;
     for (Jobs* const list :
          {&m_running, static_cast<Jobs*>(&m_ended[0]), static_cast<Jobs*>(&m_ended[1])}) {
         while (!list->empty()) {
@@ -235,12 +236,21 @@ inline void InFlight::close(TimePoint until, Fifo<GuardCore::GivenUp>& messages)
             if (!given) {
                 continue;
             }
+            const bool ends_later = given->session == nullptr;
             try {
-                messages.push_back(*given);
+                if (ends_later) {
+                    begun.emplace_back(task, &job);
+                } else {
+                    messages.push_back(*given);
+                }
             } catch (const std::bad_alloc&) {
-                GuardCore::put_back(*given);
+                ends_later ? job.finish_requeue() : GuardCore::put_back(*given);
             }
         }
+    }
+    const Unlocked open(lock);
+    for (const auto& [task, job] : begun) {
+        job->finish_requeue();
     }
 }
 

@@ -37,6 +37,7 @@ class JobInFlight : public Linked {
 
     /// See JobSettling::give_up.
     virtual std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept = 0;
+    virtual void finish_requeue() noexcept = 0;
 
   protected:
     JobInFlight() = default;
