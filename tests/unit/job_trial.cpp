@@ -83,6 +83,24 @@ TEST_CASE("what a handler throws, and what the policy decides of it, counts") {
           Outcome::retried);
     CHECK(trial.delay() == 7s);
     CHECK(asked == "3empty");
+    RetryPolicy by_tenant;
+    by_tenant.decide = [](const std::exception_ptr&, const orizuru::FailedJob& job) {
+        CHECK(job.kind == "charge");
+        CHECK(job.attempt == 2);
+        CHECK_FALSE(job.id.empty());
+        const bool pays = job.attributes.at("tenant") == "pays";
+        return RetryDecision{pays ? RetryDecision::Action::retry : RetryDecision::Action::discard};
+    };
+    for (const Text tenant : {"pays", "does not"}) {
+        JobTrial<Text> charge(
+            "a", {.attempt = 2, .attributes = {{"tenant", "unknown"}}, .kind = "charge"});
+        const auto fails = [&](JobContext<Text>& job) {
+            job.set_attribute("tenant", tenant);
+            job.fail("no");
+        };
+        CHECK(charge.run(fails, by_tenant) ==
+              (tenant == "pays" ? Outcome::retried : Outcome::discarded));
+    }
     RetryPolicy broken;
     broken.backoff = [](auto...) -> std::chrono::milliseconds { throw std::range_error("a"); };
     JobTrial<Text> buried("a");

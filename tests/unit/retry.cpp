@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -19,6 +21,7 @@ using namespace std::chrono_literals;
 using orizuru::Backoff;
 using orizuru::JobTime;
 using orizuru::next_try;
+using orizuru::RetryDecision;
 using orizuru::RetryPolicy;
 namespace backoff = orizuru::backoff;
 using std::chrono::milliseconds;
@@ -40,6 +43,27 @@ TEST_CASE("delays are what their names say") {
     CHECK(first(4, backoff::exponential(10ms, 70ms)) == Delays{10ms, 20ms, 40ms, 70ms});
     CHECK(first(3, backoff::exponential(10ms, 1h, 3)) == Delays{10ms, 30ms, 90ms});
     CHECK(first(4, backoff::list({1s, 5s})) == Delays{1s, 5s, 5s, 5s});
+}
+
+TEST_CASE("a policy decides by the number of the try, by the job, or by nothing") {
+    RetryPolicy policy;
+    CHECK_FALSE(policy.decide);
+    policy.decide = [](const std::exception_ptr&, int attempt) {
+        return RetryDecision{.delay = milliseconds(attempt)};
+    };
+    const orizuru::JobAttributes attributes{{"tenant", "x"}};
+    const orizuru::FailedJob job{"id", "kind", 3, attributes};
+    CHECK(policy.decide(nullptr, job).delay == 3ms);
+    CHECK(policy.decide(nullptr, 4).delay == 4ms);
+    policy.decide = [](const std::exception_ptr&, const orizuru::FailedJob& failed) {
+        return RetryDecision{.delay = milliseconds(failed.kind.size() + failed.attributes.size())};
+    };
+    CHECK(policy.decide(nullptr, job).delay == 5ms);
+    CHECK(policy.decide(nullptr, 4).delay == 0ms);
+    policy.decide = std::function<RetryDecision(const std::exception_ptr&, int)>();
+    CHECK_FALSE(policy.decide);
+    policy.decide = nullptr;
+    CHECK_FALSE(policy.decide);
 }
 
 TEST_CASE("the polynomial delay is n⁴ + 15 s and up to 10 (n + 1) s") {

@@ -65,12 +65,15 @@ inline RetryPlan plan_burial(const GuardCore& guard, const OrderedJob& job, std:
 }
 
 /// Asks the policy, and changes it to what is decided for this one failure.
-inline RetryDecision::Action decide(RetryPolicy& policy, const FailedTry& failed, int attempt) {
+inline RetryDecision::Action decide(RetryPolicy& policy, const FailedTry& failed,
+                                    const Job<Raw>& job) {
     if (failed.action != RetryDecision::Action::by_policy || failed.last || !failed.error ||
         !policy.decide) {
         return failed.action;
     }
-    const RetryDecision decision = policy.decide(failed.error, attempt);
+    const JobAttributes& left = failed.attributes != nullptr ? *failed.attributes : job.attributes;
+    const RetryDecision decision =
+        policy.decide(failed.error, FailedJob{job.id, job.kind, job.attempt, left});
     if (decision.action == RetryDecision::Action::retry) {
         policy.backoff = [delay = decision.delay](int, std::uint64_t) { return delay; };
         return RetryDecision::Action::by_policy;
@@ -107,7 +110,7 @@ ORIZURU_INLINE RetryChoice choose_retry(Job<Raw>& job, RetryPolicy policy,
     std::optional<std::chrono::milliseconds> delay;
     std::string_view asked = "decide";
     try {
-        action = decide(policy, failed, job.attempt);
+        action = decide(policy, failed, job);
         asked = "backoff";
         if (action == RetryDecision::Action::by_policy) {
             delay = next_try(policy, job.attempt, *job.first_failed_at, now,

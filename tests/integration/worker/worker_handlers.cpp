@@ -172,6 +172,32 @@ TEST_CASE_FIXTURE(WorkerFixture, "a policy decides by the exception what becomes
 }
 
 TEST_CASE_FIXTURE(WorkerFixture,
+                  "a policy may ask for the job, with the attributes that its run has "
+                  "left") {
+    Worker worker(uri, options());
+    orizuru::QueueOptions of_queue = much_later();
+    Texts asked;
+    of_queue.retry.decide = [&](const std::exception_ptr&, const orizuru::FailedJob& job) {
+        asked = {std::string(job.id), std::string(job.kind), std::to_string(job.attempt),
+                 job.attributes.at("tenant")};
+        return orizuru::RetryDecision{orizuru::RetryDecision::Action::discard};
+    };
+    worker.serve("q", of_queue);
+    worker.handle<Raw>("q", "charge", [](JobContext<Raw>& job) {
+        job.set_attribute("tenant", "7");
+        throw Busy("busy");
+    });
+    Job<Raw> job = orizuru::make_job(Raw{"a"});
+    job.kind = "charge";
+    job.attempt = 2;
+    redis.lpush("q", bytes_of(job));
+    Running running(worker);
+    REQUIRE(eventually([&] { return nothing_left(); }));
+    CHECK(running.stop() == 0);
+    CHECK(asked == Texts{job.id, "charge", "2", "7"});
+}
+
+TEST_CASE_FIXTURE(WorkerFixture,
                   "a policy is not asked about DoNotRetry, and its exception lies on "
                   "the dead list beside the job's") {
     Worker worker(uri, options());
