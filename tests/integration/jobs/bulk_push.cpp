@@ -128,6 +128,50 @@ TEST_CASE_FIXTURE(Fixture, "many jobs for later are scheduled in their order, a 
     CHECK(scheduled_size() == 2503);
 }
 
+TEST_CASE_FIXTURE(Fixture, "many jobs have a time each, and those of one time keep their order") {
+    const JobTime time = job_time() + 1h;
+    std::vector<orizuru::TimedJob<Raw>> jobs;
+    for (int i = 0; i < 1'500; ++i) {
+        jobs.push_back({time + std::chrono::minutes(i % 3), {std::to_string(i)}});
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    const Texts ids = producer.push_all_at(jobs, {.expires_after = 5s, .attributes = {{"a", "b"}}});
+    CHECK(scripts_run() == 2);
+    const auto entries = ScheduledList(uri, "q").list(0, 3000);
+    REQUIRE(entries.size() == 1'500);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const std::size_t number = i % 500 * 3 + i / 500;
+        const Job<Raw> job = job_of(entries[i].payload);
+        REQUIRE(job.payload.bytes == std::to_string(number));
+        REQUIRE(job.id == ids.at(number));
+        REQUIRE(entries[i].due == jobs[number].at);
+        REQUIRE(job.enqueued_at == jobs[number].at);
+        REQUIRE(job.expires_at == jobs[number].at + 5s);
+        REQUIRE(job.attributes.at("a") == "b");
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "of many jobs with a time each, those that are due go to the queue, and "
+                           "the soonest of the others wakes the schedulers") {
+    const JobTime now = job_time();
+    const std::string wake = "orizuru:{q}:scheduled:wake";
+    producer.push_all_at(
+        {{now - 1h, {"late"}}, {now + 2h, {"c"}}, {now - 2h, {"later"}}, {now + 1h, {"b"}}});
+    CHECK(payloads_of(queued()) == Texts{"late", "later"});
+    CHECK(payloads_of(put_off()) == Texts{"b", "c"});
+    CHECK(redis.command({"DEL", wake}).integer == 1);
+    producer.push_all_at({{now + 3h, {"d"}}, {now - 1h, {"again"}}});
+    CHECK(redis.command({"DEL", wake}).integer == 0);
+    CHECK(producer.push_all_at(std::vector<orizuru::TimedJob<Raw>>()).empty());
+    CHECK_THROWS_AS(producer.push_all_at({{now + 1h, {"e"}}, {JobTime::max(), {"f"}}}),
+                    std::invalid_argument);
+    CHECK_THROWS_AS(producer.push_all_at({{now, {"e"}}}, {.unique = "id"}), std::invalid_argument);
+    CHECK_THROWS_AS(producer.push_all_at({{now, {"e"}}}, {.bound = orizuru::QueueBound{1}}),
+                    std::invalid_argument);
+    CHECK(scheduled_size() == 3);
+    CHECK(redis.llen("q") == 3);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a script has a mebibyte of jobs, and the last one of them whole") {
     redis.command({"CONFIG", "RESETSTAT"});
     std::vector<Raw> large;

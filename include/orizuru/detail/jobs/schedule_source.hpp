@@ -6,9 +6,10 @@
 
 namespace orizuru::detail {
 
-/// The Lua that schedules messages of one time. KEYS[1] scheduled, [2] the list that they are for,
-/// [3] sequence, [4] wake. ARGV[1] 'at' | 'after', [2] milliseconds since 1970 | from now, [3..]
-/// the messages, in their order, when it is not `payload`. Returns an error or nothing; needs the
+/// The Lua that schedules messages. KEYS[1] scheduled, [2] the list that they are for,
+/// [3] sequence, [4] wake. ARGV[1] 'at' | 'after' | 'each', [2] milliseconds since 1970 | from now
+/// | any number, [3..] the messages, in their order, when it is not `payload`: with 'each', before
+/// each message its milliseconds since 1970. Returns an error or nothing; needs the
 /// function refusal.
 inline constexpr char schedule_source[] = R"lua(
 local scheduled, list, sequence, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -22,17 +23,26 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local due = tonumber(ARGV[2])
 if ARGV[1] == 'after' then due = now + due end
 local messages = ARGV[3] and {unpack(ARGV, 3)} or {payload}
-if due <= now then
+local each = ARGV[1] == 'each'
+if due <= now and not each then
     redis.call('LPUSH', list, unpack(messages))
     return
 end
 local first = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-for _, message in ipairs(messages) do
-    repeat
-        local number = redis.call('INCR', sequence)
-    until redis.call('ZADD', scheduled, 'NX', due, struct.pack('>I8', number) .. message) == 1
+local soonest = math.huge
+for i = 1, #messages, each and 2 or 1 do
+    local message = messages[i]
+    if each then due, message = tonumber(message), messages[i + 1] end
+    if due <= now then
+        redis.call('LPUSH', list, message)
+    else
+        repeat
+            local number = redis.call('INCR', sequence)
+        until redis.call('ZADD', scheduled, 'NX', due, struct.pack('>I8', number) .. message) == 1
+        soonest = math.min(soonest, due)
+    end
 end
-if not first or due < tonumber(first) then
+if soonest < (tonumber(first) or math.huge) then
     redis.call('DEL', wake)
     redis.call('LPUSH', wake, '')
 end
