@@ -116,6 +116,8 @@ TEST_CASE("a handler sees the job that the test gives it, and the test what it t
         CHECK(job.attempt() == 3);
         CHECK(job.queue() == "orders");
         CHECK(job.kind() == "charge");
+        REQUIRE(job.payload<Text>() != nullptr);
+        CHECK(*job.payload<Text>() == "a");
         CHECK(job.attributes().at("tenant") == "x");
         CHECK(job.lease_valid());
         CHECK(job.progress(0.5, "half"));

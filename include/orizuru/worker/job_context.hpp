@@ -113,6 +113,11 @@ class JobRun {
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
     /// In whose order it is handled (keyed.hpp); empty: in none.
     [[nodiscard]] const std::string& key() const noexcept { return m_head.key; }
+    /// Returns the job's payload, for middleware and observers: `run.payload<Order>()`. Null for a
+    /// job of another type, or whose guard the handler has moved away. Valid as long as this run,
+    /// until then. For the same thread as attributes().
+    template <class T>
+    [[nodiscard]] const T* payload() const;
     /// Returns the data that travels beside the payload. For one thread at a time: the one that
     /// handles the job, or the one that will call its JobDone.
     [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
@@ -383,6 +388,12 @@ class JobContext final : public JobRun {
 
     MessageGuard<Job<T>> m_guard; ///< under the lock
 };
+
+template <class T>
+const T* JobRun::payload() const {
+    const auto* const context = dynamic_cast<const JobContext<T>*>(this);
+    return context != nullptr && !m_core->moved_from() ? &(*context)->payload : nullptr;
+}
 
 namespace detail {
 

@@ -46,8 +46,8 @@ enum class SignalHandling {
 /// Runs around each call of a handler, the first one outermost; on any thread, on several at once.
 ///
 /// The job fails when the middleware throws, as when the handler does, and when it returns without
-/// having called `next()`. To skip the handler, settle the job through its guard: if you know its
-/// type, `dynamic_cast<JobContext<T>&>(job)` has it.
+/// having called `next()`. If you know the job's type, `job.payload<T>()` is its payload. To skip
+/// the handler, settle the job through its guard, which `dynamic_cast<JobContext<T>&>(job)` has.
 ///
 /// A handler that takes a JobDone has mostly not ended when it returns: middleware does not run
 /// around it. See HandleMiddlewareScope; a JobObserver hears of every run.

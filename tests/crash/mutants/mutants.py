@@ -1548,6 +1548,9 @@ MUTANTS = [
          "return m_job.m_core->settle(releasing());",
          "return put_off(*m_job.m_core, {}, due_after({}));",
          "worker_stop --test-case='what does not end in time*'"),
+    code("middleware sees the payload of a guard that was moved away", "worker/job_context.hpp",
+         "context != nullptr && !m_core->moved_from()", "context != nullptr",
+         "worker_middleware --test-case='middleware and observers see*'"),
     code("a job that is requeued has the attributes of before its run",
          "detail/worker/job_settling.ipp",
          "    if (!changed) {\n        return guard.releasing();", "    return guard.releasing();\n"

@@ -102,6 +102,37 @@ TEST_CASE_FIXTURE(Fixture, "a job whose middleware does not go on fails, with al
     CHECK(handled.all() == Texts{"one before q", "one after"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "middleware and observers see the payload, while the run has it") {
+    const auto text_of = [](const JobRun& job) {
+        const Raw* const payload = job.payload<Raw>();
+        return payload != nullptr ? payload->bytes : "none";
+    };
+    WorkerOptions chosen = inside({[=, record = handled](JobRun& job, const Next& next) {
+        record.add(text_of(job));
+        next();
+        record.add(text_of(job));
+        record.add(job.payload<std::string>() == nullptr ? "no text" : "a text");
+    }});
+    chosen.observers = {[=, record = handled](JobRun& job) {
+        record.add("begins " + text_of(job));
+        return nullptr;
+    }};
+    Worker worker(uri, chosen);
+    bool moves = false;
+    SUBCASE("which is there to the end") {}
+    SUBCASE("which goes with its guard") { moves = true; }
+    worker.handle<Raw>("q", [=](orizuru::JobContext<Raw>& context) {
+        if (moves) {
+            auto mine = std::move(*context.guard());
+            mine.ack();
+        }
+    });
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(has_handled({"begins a", "a", moves ? "none" : "a", "no text"}));
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
 TEST_CASE_FIXTURE(Fixture, "middleware that does not go on may settle the job itself") {
     Worker worker(uri, inside({[](JobRun& job, const Next&) {
                       dynamic_cast<orizuru::JobContext<Raw>&>(job).guard()->bury("no licence");
