@@ -23,6 +23,12 @@ inline constexpr int not_as_expected = 1;
 inline constexpr int hung = 2;
 inline constexpr int first_own_status = 3; ///< from here on, a test defines the meanings
 
+/// Takes back the handlers of the test framework, which a worker calls behind its own. For a child.
+inline void reset_signals() {
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
+}
+
 /// Forks. Returns the child's exit status, which is the result of `life`, or says that it hung; -1
 /// = a signal ended it.
 inline int status_of_child(const std::function<int()>& life) {
@@ -31,6 +37,7 @@ inline int status_of_child(const std::function<int()>& life) {
         throw_errno("fork");
     }
     if (child == 0) {
+        reset_signals();
         try {
             ::_exit(life());
         } catch (...) {

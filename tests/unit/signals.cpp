@@ -28,6 +28,7 @@ void listen_as_user() {
 int expect(bool condition) { return condition ? as_expected : not_as_expected; }
 
 TEST_CASE("signals are read in the order in which they came") {
+    std::signal(SIGTERM, SIG_DFL); // the test framework's
     const Signals signals;
     CHECK_FALSE(signals.next());
     for (const int number : {SIGTSTP, SIGTTIN, SIGTTIN, SIGTERM}) {
@@ -56,7 +57,7 @@ TEST_CASE("a second signal to stop ends the process, and so does the first one t
           }) == 128 + SIGTERM);
 }
 
-TEST_CASE("other signals are left alone, and these come to the user again in the end") {
+TEST_CASE("other signals are left alone, and these come to the user, too, during and behind it") {
     CHECK(status_of_child([] {
               listen_as_user();
               {
@@ -65,24 +66,43 @@ TEST_CASE("other signals are left alone, and these come to the user again in the
                       std::raise(number);
                   }
               }
-              const bool left_alone = came_to_user == 1;
+              const bool came_behind = came_to_user == 4;
               for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN}) {
                   std::raise(number);
               }
-              return expect(left_alone && came_to_user == 5);
+              return expect(came_behind && came_to_user == 8);
+          }) == as_expected);
+}
+
+TEST_CASE("a handler of the user's gets what it has asked for") {
+    CHECK(status_of_child([] {
+              struct sigaction action {};
+              action.sa_flags = SA_SIGINFO;
+              action.sa_sigaction = [](int number, siginfo_t* info, void*) {
+                  came_to_user = came_to_user + (number == SIGTERM && info->si_pid == ::getpid());
+              };
+              ::sigaction(SIGTERM, &action, nullptr);
+              const Signals signals;
+              ::kill(::getpid(), SIGTERM);
+              const bool came = came_to_user == 1 && signals.next() == SIGTERM;
+              return expect(came);
           }) == as_expected);
 }
 
 TEST_CASE("a signal to stop that nobody has heeded for an exception is raised again") {
-    CHECK(status_of_child([] {
+    const auto fails = [] {
+        try {
+            const Signals signals;
+            std::raise(SIGTERM);
+            throw std::runtime_error("no queue");
+        } catch (const std::runtime_error&) {
+            return expect(came_to_user == 1); // the user's handler has had it
+        }
+    };
+    CHECK(status_of_child(fails) == -1);
+    CHECK(status_of_child([=] {
               listen_as_user();
-              try {
-                  const Signals signals;
-                  std::raise(SIGTERM);
-                  throw std::runtime_error("no queue");
-              } catch (const std::runtime_error&) {
-                  return expect(came_to_user == 1);
-              }
+              return fails();
           }) == as_expected);
 }
 

@@ -202,10 +202,12 @@ class Worker {
     ///
     /// Signals: SIGTERM and SIGINT stop the worker; one that comes while it stops ends the process
     /// at once, and its jobs are redelivered after the lease. SIGTSTP ends fetching, as quiet()
-    /// does. SIGTTIN reports to on_event what each thread does. When `run` returns, the former
+    /// does. SIGTTIN reports to on_event what each thread does. A handler that the program had for
+    /// one of these is called behind that. When `run` returns, the former
     /// actions of these four signals are back; other signals are left alone, and so is one of the
     /// four that was ignored. A child process that a handler forks has the former actions, too.
-    /// When `run` throws, a SIGTERM or SIGINT that came before is raised again.
+    /// When `run` throws, a SIGTERM or SIGINT that came before is raised again, unless a handler of
+    /// the program's has had it.
     ///
     /// Throws std::logic_error without a queue or a handler, when it is called twice, and when
     /// another worker of the process handles the signals; for each queue as Consumer's constructor

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/posix.hpp"
 
@@ -164,6 +165,7 @@ class Child {
     /// Its exit status is the result of `life`.
     explicit Child(const std::function<int()>& life) : m_pid(::fork()) {
         if (m_pid == 0) {
+            reset_signals();
             try {
                 ::_exit(life());
             } catch (...) {

@@ -168,8 +168,8 @@ TEST_CASE_FIXTURE(Process, "at SIGTTIN a process reports what its threads do") {
     CHECK(child.status() == 0);
 }
 
-TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, and its own are what "
-                           "they were when it has run") {
+TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, and its own come to "
+                           "the program, too, while it runs and behind it") {
     push_jobs({"a"});
     Child child([this] {
         struct sigaction own {};
@@ -178,13 +178,13 @@ TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, an
             ::sigaction(number, &own, nullptr);
         }
         const int left = run();
-        if (left != 0 || handled_by_user != 2) {
+        if (left != 0 || handled_by_user != 3) {
             return 10 + handled_by_user;
         }
         for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN}) {
             ::raise(number);
         }
-        return handled_by_user == 6 ? 0 : 20;
+        return handled_by_user == 7 ? 0 : 20;
     });
     REQUIRE(works());
     child.signal(SIGUSR1);

@@ -23,12 +23,13 @@
 namespace orizuru::detail {
 
 /// Listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while it lives, then restores their actions. One
-/// at a time in a process; it leaves other signals, and ignored ones, alone. A forked child has
+/// at a time in a process; it leaves other signals, and ignored ones, alone. A handler that the
+/// program had for one of them is called behind this, as long as that lives. A forked child has
 /// these handlers but no listener: on a signal it restores the earlier action and takes it.
 ///
 /// A second SIGTERM or SIGINT, or one after end_at_next(), ends the process at once, whatever its
 /// threads wait for. If an exception destroys this object, it raises the received signal again,
-/// since nothing has stopped for it.
+/// since nothing has stopped for it; unless the program's handler has had it.
 class Signals {
   public:
     /// Throws std::logic_error when there is one already, std::system_error without a free
@@ -53,7 +54,7 @@ class Signals {
         std::ranges::for_each(numbers, put_back);
         const int came = stop_signal();
         listener() = 0;
-        if (came > 0 && std::uncaught_exceptions() > m_exceptions) {
+        if (came > 0 && !has_handler(before(came)) && std::uncaught_exceptions() > m_exceptions) {
             ::raise(came);
         }
     }
@@ -111,16 +112,20 @@ class Signals {
         struct sigaction present {};
         ::sigaction(number, nullptr, &present);
         // Otherwise a forked child inherited the handler, and the parent has saved the action.
-        if (present.sa_handler != heed) {
+        if ((present.sa_flags & SA_SIGINFO) == 0 || present.sa_sigaction != heed) {
             before(number) = present;
         }
         if (present.sa_handler == SIG_IGN) {
             return;
         }
         struct sigaction action {};
-        action.sa_handler = heed;
-        action.sa_flags = SA_RESTART;
+        action.sa_sigaction = heed;
+        action.sa_flags = SA_RESTART | SA_SIGINFO;
         ::sigaction(number, &action, nullptr);
+    }
+    static bool has_handler(const struct sigaction& action) noexcept {
+        return (action.sa_flags & SA_SIGINFO) != 0 ||
+               (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
     }
     static void put_back(int number) noexcept { ::sigaction(number, &before(number), nullptr); }
 
@@ -138,16 +143,24 @@ class Signals {
         owner() = self;
     }
 
-    /// Calls only functions that are safe in a signal handler.
-    static void heed(int number) noexcept {
+    /// Calls only functions that are safe in a signal handler, then the program's handler.
+    static void heed(int number, siginfo_t* info, void* context) noexcept {
         const int saved = errno;
         if (owner() == ::getpid()) {
             write(number);
         } else {
             put_back(number);
             ::raise(number); // arrives when this returns
+            errno = saved;
+            return;
         }
         errno = saved;
+        const struct sigaction& former = before(number);
+        if ((former.sa_flags & SA_SIGINFO) != 0) {
+            former.sa_sigaction(number, info, context);
+        } else if (has_handler(former)) {
+            former.sa_handler(number);
+        }
     }
     static void write(int number) noexcept {
         if ((number == SIGTERM || number == SIGINT) && stop_signal().exchange(number) != 0) {
