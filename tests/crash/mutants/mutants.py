@@ -1548,6 +1548,9 @@ MUTANTS = [
          "return m_job.m_core->settle(releasing());",
          "return put_off(*m_job.m_core, {}, due_after({}));",
          "worker_stop --test-case='what does not end in time*'"),
+    code("a key whose list is of another type ends the look at dead turns",
+         "detail/keyed/dead_turns.hpp", 'if (error.code() != "WRONGTYPE") {', "if (true) {",
+         "keyed_paths --test-case='a key whose list*'"),
     code("middleware sees the payload of a guard that was moved away", "worker/job_context.hpp",
          "context != nullptr && !m_core->moved_from()", "context != nullptr",
          "worker_middleware --test-case='middleware and observers see*'"),
@@ -2776,8 +2779,8 @@ MUTANTS = [
     code("a sweep does not look at what is held", "detail/keyed/order_sweep.hpp",
          "            places.push_back(m_keys.processing(id));\n", "", "keyed_paths"),
     code("what a collector has buried keeps its turn", "detail/keyed/order_upkeep.hpp",
-         "            end_dead_turns(*m_connection, m_keys, sweeps ? DeadTurns::all : "
-         "DeadTurns::newest);\n", "", "keyed_paths"),
+         " =\n                end_dead_turns(*m_connection, m_keys, sweeps ? DeadTurns::all : "
+         "DeadTurns::newest);\n", ";\n", "keyed_paths"),
     code("a person removes a job, and nobody comes for it", "detail/jobs/order/order_removal.hpp",
          "\nadvance(source, order, behind, next_one)\n", "\n", "keyed_paths"),
     code("a bounded push drops a job for which others wait", "jobs/bounded_push.ipp",

@@ -36,7 +36,9 @@ using orizuru::ScheduledList;
 using orizuru::Worker;
 using orizuru::detail::OrderSweep;
 using orizuru::detail::OrderUpkeep;
+using orizuru::test::contains;
 using orizuru::test::eventually;
+using orizuru::test::message_of;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -222,6 +224,23 @@ TEST_CASE_FIXTURE(Paths, "it leaves its turn also where many others have died si
     }
     OrderUpkeep(Keys("q"), connection(), 1ms, 10min).step();
     check_next_came();
+}
+
+TEST_CASE_FIXTURE(Paths,
+                  "a key whose list is of another type keeps no other from its turn, and is told") {
+    producer.push("wrong", Raw{"w1"});
+    const std::string wrong = redis.lrange("q").front();
+    bury();
+    redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(wrong) +
+                          orizuru::test::msgpack_bin32("") + orizuru::test::msgpack_u64(1));
+    redis.del(Keys("q").order("wrong"));
+    redis.command({"SET", Keys("q").order("wrong"), "text"});
+    OrderUpkeep upkeep(Keys("q"), connection(), 1ms, 10min);
+    for (int step = 0; step < 2; ++step) {
+        CHECK(contains(message_of<orizuru::ReplyError>([&] { upkeep.step(); }), "WRONGTYPE"));
+        CHECK(redis.llen(dead) == 2);
+        CHECK(jobs() == Texts{"a2"});
+    }
 }
 
 TEST_CASE_FIXTURE(Paths, "what a consumer has buried undecoded leaves its turn as well") {

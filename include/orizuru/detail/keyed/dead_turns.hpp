@@ -11,12 +11,14 @@
 #include <orizuru/detail/keyed/order_scripts.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,10 +46,13 @@ enum class DeadTurns {
     all     ///< to the end of the list
 };
 /// Ends those that there are. Redis: a script for each 100 entries or mebibyte, and one for each
-/// turn. Throws as Connection::command.
-inline void end_dead_turns(Connection& connection, const Keys& keys, DeadTurns which) {
+/// turn. Throws as Connection::command; a key whose list is of another type keeps no other from its
+/// turn: returns the ReplyError about the first one.
+[[nodiscard]] inline std::exception_ptr end_dead_turns(Connection& connection, const Keys& keys,
+                                                       DeadTurns which) {
     constexpr std::int64_t most = 100;
     const std::string dead = keys.dead();
+    std::exception_ptr wrong_type;
     for (std::int64_t first = 0, looked_at = 0;; first += looked_at) {
         Reply reply =
             connection.command(dead, "EVAL_RO", dead_turns_script(), 1, dead, first, most);
@@ -58,10 +63,17 @@ inline void end_dead_turns(Connection& connection, const Keys& keys, DeadTurns w
         looked_at = parts[0].integer;
         bool any = false;
         for (Reply& element : parts[1].elements) {
-            any = end_dead_turn(connection, keys, dead_entry_of(connection, element)) || any;
+            try {
+                any = end_dead_turn(connection, keys, dead_entry_of(connection, element)) || any;
+            } catch (const ReplyError& error) {
+                if (error.code() != "WRONGTYPE") {
+                    throw;
+                }
+                wrong_type = wrong_type ? wrong_type : std::current_exception();
+            }
         }
         if (looked_at == 0 || (which == DeadTurns::newest && !any)) {
-            return;
+            return wrong_type;
         }
     }
 }

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,14 +35,19 @@ class OrderUpkeep {
           m_sweep(m_keys) {}
 
     /// Returns when the next step is due. Redis: a script, and where this process has the turn
-    /// those of end_dead_turns and OrderSweep. Throws as Connection::command.
+    /// those of end_dead_turns and OrderSweep. Throws as Connection::command; about one key whose
+    /// list is of another type when all else is done.
     TimePoint step() {
         if (is_mine()) {
             const bool sweeps = Clock::now() >= m_next_sweep;
-            end_dead_turns(*m_connection, m_keys, sweeps ? DeadTurns::all : DeadTurns::newest);
+            const std::exception_ptr wrong_type =
+                end_dead_turns(*m_connection, m_keys, sweeps ? DeadTurns::all : DeadTurns::newest);
             if (sweeps) {
                 m_sweep.pass(*m_connection);
                 m_next_sweep = deadline_in(m_sweep_interval);
+            }
+            if (wrong_type) {
+                std::rethrow_exception(wrong_type);
             }
         }
         return deadline_in(m_interval);
