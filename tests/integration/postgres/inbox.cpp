@@ -15,6 +15,7 @@
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/jobs/retry.hpp>
+#include <orizuru/keyed.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
@@ -666,6 +667,28 @@ TEST_CASE_FIXTURE(InboxFixture, "many threads share the connections of an inbox"
     CHECK(ran == ids);
     CHECK(effects() == ids);
     CHECK(number("SELECT count(DISTINCT id) FROM effects") == ids);
+}
+
+TEST_CASE_FIXTURE(InboxFixture, "a job with a key is refused by process, before anything is done") {
+    KeyedJobProducer<Raw>(uri, "q").push("a", Raw{"x"});
+    Worker worker(uri, {.signal_handling = SignalHandling::none});
+    std::promise<std::string> refusal;
+    worker.handle_keyed<Raw>("q", [&](JobContext<Raw>& job) {
+        refusal.set_value(message_of<std::logic_error>([&] {
+            static_cast<void>(
+                inbox.process(*job.guard(), job.id(), [](pqxx::work& tx, const Job<Raw>& payload) {
+                    effect(tx, payload.id);
+                }));
+        }));
+    });
+    {
+        const Running running(worker);
+        CHECK(contains(refusal.get_future().get(), "key"));
+        CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    }
+    CHECK(effects() == 0);
+    CHECK(marks() == 0);
+    CHECK(redis.llen("q") == 0);
 }
 
 } // namespace inbox_test
