@@ -31,9 +31,8 @@
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
 //   orizuru:{Q}:rate:<key>          string  a rate limit: when the next permit is due; expires
-//   orizuru:{Q}:cancelled           hash    ids of jobs that are to be cancelled while they run,
-//   and
-//                                           why; expires
+//   orizuru:{Q}:cancelled           hash    ids of jobs to be cancelled while they run, until when
+//                                           that holds, and why; expires
 //   orizuru:{Q}:progress:<id>       hash    a job's progress: fraction, note, time
 //   orizuru:{Q}:result:<id>         string  a job's result
 //   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; once done:

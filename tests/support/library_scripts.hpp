@@ -16,9 +16,9 @@
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/keyed/order_scripts.hpp>
+#include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
-#include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/detail/ops/cancel_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
@@ -28,6 +28,7 @@
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
 #include <orizuru/detail/worker/reports/queue_report.hpp>
+#include <orizuru/detail/worker/stops/cancel_scripts.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
@@ -112,6 +113,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"cancel", cancel_script()},
         {"take a permit", take_permit_script.source()},
         {"request a cancel", request_cancel_script()},
+        {"forget cancels", forget_cancels_script()},
         {"list the jobs that run", running_jobs_script()},
         {"replace a text", replace_text_text},
         {"open a shard", open_shard_text},

@@ -455,6 +455,8 @@ inline void Scenes::report() {
     add("list the jobs that run", "",
         {{"SADD", m_consumers.name, "id"}, {"HSET", m_keys.worker("id"), "jobs", "6 2 id"}},
         {{m_consumers.name, ""}}, {m_keys.worker(""), "id"});
+    add("forget cancels", "", {{"HSET", m_keys.cancelled(), "id", "5 why"}},
+        {{m_keys.cancelled(), "hash"}}, {"id", "5 why"});
     add("request a cancel", "", {}, {{m_keys.cancelled(), "hash"}, {m_keys.worker("id"), "hash"}},
         {"id", "why", "1000", "9"});
     add("reports of workers", "",

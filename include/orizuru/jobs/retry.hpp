@@ -93,7 +93,7 @@ struct FailedTry {
     std::exception_ptr error = {}; ///< null: no decision is asked for
     RetryDecision::Action action = RetryDecision::Action::by_policy;
     bool last = false;      ///< whatever the policy says
-    bool cancelled = false; ///< its burial gives up a unique job's lock
+    bool cancelled = false; ///< its burial gives up a unique job's lock, if that is its queue's
     int crashes = 0;
     std::uint64_t recoveries = 0; ///< the job's in all; `crashes` are those not yet charged
     const JobAttributes* attributes = nullptr; ///< the next try's; null: as they are

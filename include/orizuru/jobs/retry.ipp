@@ -184,7 +184,9 @@ ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
     }
     if (choice.outcome == RetryOutcome::buried) {
         RetryPlan plan = plan_burial(guard, {job.key, job.ticket}, failed.reason, choice.note);
-        if (failed.cancelled && !job.unique_id.empty()) {
+        const bool own_lock = !job.unique_id.empty() && (job.unique_queue.empty() ||
+                                                         job.unique_queue == guard.keys().source());
+        if (failed.cancelled && own_lock) {
             plan.settlement = burying_unlocked(guard, {job.id, job.unique_id, job.unique_queue},
                                                plan.retried.reason);
         }

@@ -124,22 +124,25 @@ class Inspector {
     bool move(const std::string& queue, const PlacedMessage& message, const std::string& to);
 
     /// Cancels a job, which goes to the dead list with the reason: at once if it waits, is put off,
-    /// rejected or suspected. If a consumer holds it, its worker requests its stop_token's stop
+    /// rejected or suspected. If a consumer holds it, its worker requests a stop of its stop_token
     /// within WorkerOptions::recheck and 100 ms, and buries it when its handler then throws,
-    /// without another try, or has not begun. When the handler returns all the same, the job is
-    /// done, and the worker tells of WorkerEventKind::cancelled_too_late. A unique job gives up its
-    /// lock with its burial; of a key, the next job follows. `reason`: cut after 10,000 bytes; if
-    /// it is empty, "cancelled".
+    /// without another try, or has not begun. When the handler returns all the same, or the job was
+    /// acked before it ran (Guarantee::at_most_once), it is done, and the worker tells of
+    /// WorkerEventKind::cancelled_too_late. A unique job gives up a lock of its own queue with its
+    /// burial; of a key, the next job follows. `reason`: cut after 200 bytes; if it is empty,
+    /// "cancelled".
     ///
     /// It looks where `find` does, at up to `most` messages of each place. Jobs that wait behind
-    /// others of their key are not found. A request is forgotten after an hour, or when the worker
-    /// has carried it out, which the next look of all workers sees: a job that is redriven within
-    /// that time may be cancelled again. A plain Consumer takes no requests.
+    /// others of their key are not found. A request holds for 10 minutes, or until its worker has
+    /// carried it out; a job that is redriven, or pushed with the same id, before the next look of
+    /// all workers behind that may be cancelled again. A plain Consumer, and a worker without the
+    /// right to Keys::cancelled, take no requests.
     ///
     /// Redis: as find, then a script, O(1) or as DeadList::remove; while there is a request, each
-    /// worker of the queue asks for all of them once in a recheck: HGETALL. Throws as remove does;
-    /// std::invalid_argument for a job whose worker handles it in a batch; ReplyError with the code
-    /// MANY when 1000 jobs of the queue are being cancelled: nothing has changed then.
+    /// worker of the queue reads them all once in a recheck: HGETALL. Throws as remove does;
+    /// std::invalid_argument for a job whose worker handles it in a batch, if that has reported;
+    /// ReplyError with the code MANY when 100 jobs of the queue are being cancelled: nothing has
+    /// changed then.
     CancelResult cancel(const std::string& queue, const std::string& job_id,
                         std::string_view reason = {}, std::int64_t most = 10'000);
 

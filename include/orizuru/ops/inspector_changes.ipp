@@ -7,7 +7,6 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
@@ -25,10 +24,18 @@
 #include <orizuru/reply.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 
 namespace orizuru {
+
+namespace detail {
+
+/// In bytes: each worker of a queue reads it again and again.
+inline constexpr std::size_t longest_cancel_reason = 200;
+
+} // namespace detail
 
 ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
     const Keys keys(queue);
@@ -123,7 +130,7 @@ ORIZURU_INLINE CancelResult Inspector::cancel(const std::string& queue, const st
                                               std::string_view reason, std::int64_t most) {
     const Keys keys(queue);
     const std::string_view why =
-        reason.empty() ? "cancelled" : detail::cut_text(reason, detail::longest_last_error);
+        reason.empty() ? "cancelled" : detail::cut_text(reason, detail::longest_cancel_reason);
     constexpr int most_rounds = 3; // a job that goes on meanwhile is looked for again
     for (int round = 0; round < most_rounds; ++round) {
         bool moved = false;
@@ -176,8 +183,8 @@ ORIZURU_INLINE bool Inspector::cancel_placed(const Keys& keys, const PlacedMessa
 ORIZURU_INLINE void Inspector::request_cancel(const Keys& keys, const std::string& job_id,
                                               const std::string& consumer,
                                               std::string_view reason) {
-    constexpr std::chrono::milliseconds expiry = std::chrono::hours(1);
-    constexpr int most = 1000; // each worker reads them all
+    constexpr std::chrono::milliseconds expiry = std::chrono::minutes(10);
+    constexpr int most = 100; // each worker reads them all
     const std::string key = keys.cancelled();
     if (!detail::is_yes(m_connections->of(keys)->command(
             key, "EVAL", detail::request_cancel_script(), 2, key, keys.worker(consumer), job_id,

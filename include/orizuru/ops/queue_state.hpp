@@ -62,8 +62,8 @@ struct ConsumerState {
 /// The result of Inspector::cancel.
 enum class CancelResult {
     not_found, ///< unchanged: the job was neither waiting, held nor put off
-    buried,    ///< it is on the dead list, and has not run
-    requested  ///< a consumer holds it, whose worker will tell its handler to stop
+    buried,    ///< it is on the dead list, and does not run
+    requested  ///< a consumer holds it; its worker will tell the handler to stop, if it still runs
 };
 
 /// A message where an Inspector has found it.

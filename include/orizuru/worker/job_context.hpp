@@ -150,8 +150,9 @@ class JobRun {
     /// limits, and no other handler is told of its own until it returns; or on the one that looks
     /// after the queues (WorkerEvent). Any thread. Throws std::bad_alloc.
     ///
-    /// Each call of a handler with a time limit has a token of its own, which hears of nothing once
-    /// the call has ended. Before and behind it, a middleware gets the run's.
+    /// The token hears of nothing once the run has ended, also when the handler has moved the guard
+    /// away. Each call of a handler with a time limit has a token of its own, which hears of
+    /// nothing once the call has ended; before and behind it, a middleware gets the run's.
     [[nodiscard]] std::stop_token stop_token() const {
         const std::lock_guard lock(m_stopping);
         if (m_limited) {

@@ -90,7 +90,7 @@ void leave_jobs(const std::string& uri, RedisClient& redis) {
     producer.push({std::string(100'000, 'x')}, {.unique = "u"}); // too large for a script
     producer.push({"bad"});
     const std::string cancelled = *producer.push({"cancelled"});
-    redis.command({"HSET", "orizuru:{q}:cancelled", cancelled, "why"});
+    redis.command({"HSET", "orizuru:{q}:cancelled", cancelled, "99999999999999 why"});
     redis.command({"HSET", "orizuru:{q}:recurring", "hourly", "5"});
 }
 void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {

@@ -190,6 +190,7 @@ TEST_CASE_FIXTURE(Fixture,
                        [=](JobContext<Raw>& job) {
                            job.set_attribute("done", value);
                            gate.pass();
+                           CHECK(eventually([&] { return job.stop_token().stop_requested(); }));
                            throw std::runtime_error("stopped");
                        },
                        {.max_payload = 8'192});

@@ -54,22 +54,32 @@ return 1
     return script;
 }
 
-// Requests that a job be cancelled while it runs. KEYS cancelled, the report of the worker that
-// holds it; ARGV its id, the reason, after how many ms the requests expire, how many there may be.
-// Returns 1; 0 when the worker handles its jobs in batches; MANY when there are too many.
+// Requests that a job be cancelled while it runs (stops/cancellations.hpp). KEYS cancelled, the
+// report of the worker that holds it; ARGV its id, the reason, for how many ms the request holds,
+// how many there may be. Returns 1; 0 when the worker handles its jobs in batches; MANY when there
+// are too many. O(requests)
 inline std::string_view request_cancel_script() {
     static constexpr auto script = adding_script(R"lua(
 local cancelled, worker, id = KEYS[1], KEYS[2], ARGV[1]
-local refused = refusal({{cancelled, 'hash'}, {worker, 'hash'}}, {{'HEXISTS', cancelled, 'x'},
-    {'HLEN', cancelled}, {'HSET', cancelled, 'x', 'x'}, {'PEXPIRE', cancelled, '1'},
-    {'HGET', worker, 'batches'}})
+local refused = refusal({{cancelled, 'hash'}, {worker, 'hash'}}, {{'HGETALL', cancelled},
+    {'HDEL', cancelled, 'x'}, {'HSET', cancelled, 'x', 'x'}, {'PEXPIRE', cancelled, '1'},
+    {'HGET', worker, 'batches'}, {'TIME'}})
 if refused then return refused end
 if redis.call('HGET', worker, 'batches') == '1' then return 0 end
-if redis.call('HEXISTS', cancelled, id) == 0 and redis.call('HLEN', cancelled) >= tonumber(ARGV[4])
-then
+local time, all, over, others = redis.call('TIME'), redis.call('HGETALL', cancelled), {}, 0
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for i = 1, #all, 2 do
+    if now > (tonumber(string.match(all[i + 1], '^%d+')) or 0) then
+        over[#over + 1] = all[i]
+    elseif all[i] ~= id then
+        others = others + 1
+    end
+end
+if others >= tonumber(ARGV[4]) then
     return redis.error_reply('MANY ' .. ARGV[4] .. ' jobs are being cancelled in ' .. cancelled)
 end
-redis.call('HSET', cancelled, id, ARGV[2])
+for _, other in ipairs(over) do redis.call('HDEL', cancelled, other) end
+redis.call('HSET', cancelled, id, string.format('%.0f %s', now + ARGV[3], ARGV[2]))
 redis.call('PEXPIRE', cancelled, ARGV[3])
 return 1
 )lua");
@@ -77,17 +87,17 @@ return 1
 }
 
 // KEYS consumers; ARGV the prefix of workers' reports, then ids of consumers. Returns for each the
-// jobs that it has reported (reported_jobs.hpp), '' for none. O(consumers named)
+// jobs that it has reported (reported_jobs.hpp), '' for none, or where the user may not read that.
+// O(consumers named)
 inline std::string_view running_jobs_script() {
     static constexpr auto script = reading_script(R"lua(
 local consumers = KEYS[1]
-local refused = refusal({}, {{'TYPE', consumers}, {'HGET', consumers, 'x'}})
+local refused = refusal({}, {{'HGET', consumers, 'x'}})
 if refused then return refused end
 local found = {}
 for i = 2, #ARGV do
-    local report = ARGV[1] .. ARGV[i]
-    found[i - 1] = redis.call('TYPE', report).ok == 'hash' and redis.call('HGET', report, 'jobs')
-        or ''
+    local known, jobs = pcall(redis.call, 'HGET', ARGV[1] .. ARGV[i], 'jobs')
+    found[i - 1] = known and type(jobs) == 'string' and jobs or ''
 end
 return found
 )lua");

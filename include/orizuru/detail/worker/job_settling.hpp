@@ -122,6 +122,7 @@ class JobSettling {
     [[nodiscard]] Settlement releasing() const;
     void tell_success() const noexcept;
     void tell_buried();
+    void tell_too_late() const;
     [[nodiscard]] std::string_view settled_payload() const;
     void tell_discarded(std::string_view reason, std::string_view payload) const noexcept;
     // The steps; each can be repeated.

@@ -185,9 +185,8 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::handler) {
         tell_buried();
     }
-    if (cancelled && (by != SettledBy::nobody || !failure)) {
-        tell(WorkerEventKind::cancelled_too_late, m_job.cancelled().value_or(""));
-        m_queue.cancellations().end(m_job.id());
+    if (cancelled && by != SettledBy::nobody) {
+        tell_too_late();
     }
     if (by == SettledBy::nobody) {
         if (failure && cancelled) {
@@ -375,7 +374,21 @@ ORIZURU_INLINE void JobSettling::succeed() {
     settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_acked);
 }
 ORIZURU_INLINE void JobSettling::on_acked(bool done) {
-    done ? tell_success() : tell(WorkerEventKind::lost);
+    if (!done) {
+        tell(WorkerEventKind::lost);
+        return;
+    }
+    tell_success();
+    if (m_job.is_cancelled()) {
+        tell_too_late();
+    }
+    m_queue.cancellations().end(m_job.id());
+}
+
+/// Tells that a job has ended by itself that was to be cancelled.
+ORIZURU_INLINE void JobSettling::tell_too_late() const {
+    tell(WorkerEventKind::cancelled_too_late, m_job.cancelled().value_or(""));
+    m_queue.cancellations().end(m_job.id());
 }
 
 ORIZURU_INLINE void JobSettling::expire() {
@@ -479,7 +492,7 @@ ORIZURU_INLINE void JobSettling::fail() {
 
 ORIZURU_INLINE void JobSettling::on_failed(bool done) {
     const Retried become = retried(std::move(m_planned), done);
-    if (m_cancelled && done) {
+    if (become.outcome == RetryOutcome::buried || become.outcome == RetryOutcome::discarded) {
         m_queue.cancellations().end(m_job.id());
     }
     switch (become.outcome) {

@@ -78,7 +78,7 @@ class ObservedRuns {
         if (by == SettledBy::requeuing) {
             return {JobEnd::Outcome::requeued};
         }
-        const bool interrupted = handling.interrupted && !job.failure();
+        const bool interrupted = handling.interrupted && !job.failure() && !job.is_cancelled();
         if (by == SettledBy::nobody && interrupted) {
             return {JobEnd::Outcome::requeued};
         }
@@ -100,6 +100,9 @@ class ObservedRuns {
         std::optional<std::string> why = job.failure() ? job.failure() : handling.thrown;
         if (job.m_stage == JobRun::Stage::out_of_time) {
             why = "the time limit is over" + (why ? ": " + *why : "");
+        }
+        if (!why && handling.interrupted) {
+            why = "left undone";
         }
         return why;
     }

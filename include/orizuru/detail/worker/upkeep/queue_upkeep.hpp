@@ -23,6 +23,7 @@
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/stops/cancel_scripts.hpp>
 #include <orizuru/detail/worker/stops/cancellations.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
@@ -83,7 +84,12 @@ class QueueUpkeep {
     void check_requests();
     void check_pause(const std::string& queue, bool paused);
     void cancel(ServedQueue& queue);
-    void cancel(ServedQueue& queue, const Cancellations::Reasons& reasons);
+    void forget_ended(ServedQueue& queue);
+    void leave_cancelling(ServedQueue& queue, const ReplyError& error);
+    [[nodiscard]] bool leave_unreadable(const ServedQueues& queues);
+    [[nodiscard]] bool may_cancel(const ServedQueue& queue) const {
+        return !m_uncancelled.contains(queue.queue());
+    }
     [[nodiscard]] bool any_requests(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
     [[nodiscard]] bool is_here(const std::string& queue) const {
@@ -102,8 +108,8 @@ class QueueUpkeep {
     std::shared_ptr<Connection> m_connection;
     ServerClock m_clock;
     std::set<std::string> m_paused;
-    bool m_together = true; ///< one command may ask for the requests of all queues
-    bool m_cancels = true;  ///< the user may read which jobs are to be cancelled
+    std::set<std::string> m_uncancelled; ///< the user may not read what is to be cancelled there
+    bool m_together = true;              ///< one command may ask for the requests of all queues
 
     Chores m_chores;
     std::deque<QueueReport> m_reports;
@@ -314,14 +320,30 @@ inline void QueueUpkeep::check_requests_first() {
     }
 }
 
-/// Looks for pauses, and for jobs that are to be cancelled.
+/// Looks for pauses, then for jobs that are to be cancelled.
 inline void QueueUpkeep::check_requests() {
     const bool any = any_requests(m_queues);
+    std::vector<ServedQueue*> asked;
     for (const auto& queue : m_queues) {
         const bool some = any && (m_queues.size() == 1 || any_requests({queue}));
         const std::string pause = queue->keys().paused();
         check_pause(queue->queue(), some && any_exists(*m_connection, {&pause, 1}).value_or(true));
-        some ? cancel(*queue) : cancel(*queue, {});
+        if (some && may_cancel(*queue)) {
+            asked.push_back(&*queue);
+        } else {
+            queue->cancellations().replace({});
+            queue->cancellations().forget(queue->cancellations().ended());
+        }
+    }
+    for (ServedQueue* const queue : asked) {
+        try {
+            cancel(*queue);
+        } catch (const ReplyError& error) {
+            if (is_for_now(error)) {
+                throw;
+            }
+            leave_cancelling(*queue, error);
+        }
     }
 }
 
@@ -334,41 +356,87 @@ inline void QueueUpkeep::check_pause(const std::string& queue, bool paused) {
 }
 
 inline void QueueUpkeep::cancel(ServedQueue& queue) {
-    if (!m_cancels) {
-        return;
-    }
+    forget_ended(queue);
     const std::string key = queue.keys().cancelled();
-    Reply reply;
-    if (const auto ended = queue.cancellations().take_ended(); !ended.empty()) {
-        m_connection->command(key, "HDEL", key, ended);
-    }
-    reply = m_connection->command(key, "HGETALL", key);
+    Reply reply = m_connection->command(key, "HGETALL", key);
     if (!is_strings(reply) || reply.elements.size() % 2 != 0) {
         refuse(*m_connection, "HGETALL");
     }
-    Cancellations::Reasons reasons;
+    Cancellations::Requests requests;
     for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
-        reasons.emplace(std::move(reply.elements[i].text), std::move(reply.elements[i + 1].text));
+        CancelRequest request{std::move(reply.elements[i + 1].text)};
+        if (!request.over(queue.now())) {
+            requests.emplace(std::move(reply.elements[i].text), std::move(request));
+        }
     }
-    cancel(queue, reasons);
-}
-
-inline void QueueUpkeep::cancel(ServedQueue& queue, const Cancellations::Reasons& reasons) {
-    queue.cancellations().replace(reasons); // first: a job that begins from now on looks there
-    if (reasons.empty()) {
+    queue.cancellations().replace(requests); // first: a job that begins from now on looks there
+    if (requests.empty()) {
         return;
     }
     for (const auto& task : m_running(queue)) {
-        std::vector<Cancellations::Reasons::const_iterator> found;
+        std::vector<std::string> found;
         task->each_job([&](const JobRun& job) {
-            if (const auto reason = reasons.find(job.id()); reason != reasons.end()) {
-                found.push_back(reason);
+            if (requests.contains(job.id())) {
+                found.push_back(job.id());
             }
         });
-        for (const auto& reason : found) {
-            task->cancel(reason->first, reason->second);
+        for (const std::string& job_id : found) {
+            if (const auto reason = queue.cancellations().reason_of(job_id)) {
+                task->cancel(job_id, *reason);
+            }
         }
     }
+}
+
+/// While Redis refuses that, they wait for the next look.
+inline void QueueUpkeep::forget_ended(ServedQueue& queue) {
+    const Cancellations::Requests ended = queue.cancellations().ended();
+    if (ended.empty()) {
+        return;
+    }
+    std::vector<std::string> arguments;
+    for (const auto& [job_id, request] : ended) {
+        arguments.push_back(job_id);
+        arguments.push_back(request.value);
+    }
+    const std::string key = queue.keys().cancelled();
+    try {
+        m_connection->command(key, "EVAL", forget_cancels_script(), 1, key, arguments);
+        queue.cancellations().forget(ended);
+    } catch (const ReplyError& error) {
+        if (!is_for_now(error)) {
+            throw;
+        }
+    }
+}
+
+/// A user without the right to its requests goes without, and hears of that once.
+inline void QueueUpkeep::leave_cancelling(ServedQueue& queue, const ReplyError& error) {
+    m_uncancelled.insert(queue.queue());
+    queue.cancellations().replace({});
+    m_shared.events.tell_failed("looking for jobs to cancel", queue.queue(), error.what(),
+                                std::chrono::hours(24 * 365));
+}
+
+/// Leaves out the queues whose requests the user may not see; returns whether there are such.
+inline bool QueueUpkeep::leave_unreadable(const ServedQueues& queues) {
+    bool any = false;
+    for (const auto& queue : queues) {
+        if (!may_cancel(*queue)) {
+            continue;
+        }
+        try {
+            const std::string key = queue->keys().cancelled();
+            static_cast<void>(any_exists(*m_connection, {&key, 1}));
+        } catch (const ReplyError& error) {
+            if (error.code() != "NOPERM") {
+                throw;
+            }
+            leave_cancelling(*queue, error);
+            any = true;
+        }
+    }
+    return any;
 }
 
 /// True also when it is not known, because Redis does not answer for all queues at once.
@@ -382,13 +450,12 @@ inline bool QueueUpkeep::any_requests(const ServedQueues& queues) {
     std::vector<std::string> keys;
     for (const auto& queue : queues) {
         keys.push_back(queue->keys().paused());
-        if (m_cancels) {
+        if (may_cancel(*queue)) {
             keys.push_back(queue->keys().cancelled());
         }
     }
     const std::optional<bool> any = any_exists(*m_connection, keys);
-    if (!any && m_cancels) { // a user with the rights of before there was a cancelling
-        m_cancels = false;
+    if (!any && leave_unreadable(queues)) {
         return any_requests(queues);
     }
     m_together = m_together && any.has_value();
