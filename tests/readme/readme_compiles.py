@@ -33,6 +33,8 @@ MOST_LINES = 400
 NEEDS_POSTGRES = re.compile(r"pqxx::|orizuru::(Schema|Inbox|Outbox|Ledger)")
 NEEDS_JSON = re.compile(r"nlohmann|JsonMessage")
 NEEDS_ASIO = re.compile(r"asio::")
+NEEDS_DOCTEST = re.compile(r"<doctest/")
+IS_PROGRAM = re.compile(r"int main\(|DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN")
 
 
 def blocks(text, language):
@@ -157,6 +159,9 @@ def check_code():
     if not compiles("#include <asio/awaitable.hpp>\nasio::awaitable<void> f();"):
         parts = {name: [part for part in found if not NEEDS_ASIO.search(part)]
                  for name, found in parts.items()}
+    if not has_header("doctest/doctest.h"):
+        parts = {name: [part for part in found if not NEEDS_DOCTEST.search(part)]
+                 for name, found in parts.items()}
     flags = postgres_flags()
     if flags is None:
         parts = {name: [part for part in found if not NEEDS_POSTGRES.search(part)]
@@ -167,7 +172,7 @@ def check_code():
                    "bool in_stock(pqxx::work& tx, const Order& order);")
 
     every_part = [part for found in parts.values() for part in found]
-    types = [part for part in every_part if is_type(part) and "int main(" not in part]
+    types = [part for part in every_part if is_type(part) and not IS_PROGRAM.search(part)]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "include").symlink_to(ROOT / "include")
@@ -175,7 +180,7 @@ def check_code():
         def write(name, *texts):
             (folder / name).write_text("\n".join(texts), encoding="utf-8")
 
-        for program in (part for part in every_part if "int main(" in part):
+        for program in (part for part in every_part if IS_PROGRAM.search(part)):
             write("main.cpp", program)
             run(COMPILER + shlex.split(by_hand), folder)
 
@@ -187,7 +192,7 @@ def check_code():
         run(["./codecs"], folder)
 
         for name, found in parts.items():
-            found = [part for part in found if part not in types and "int main(" not in part]
+            found = [part for part in found if part not in types and not IS_PROGRAM.search(part)]
             if found:
                 write("excerpts.cpp", '#include "preamble.hpp"', *types, booking, *found)
                 print(name)
