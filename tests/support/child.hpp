@@ -23,10 +23,15 @@ inline constexpr int not_as_expected = 1;
 inline constexpr int hung = 2;
 inline constexpr int first_own_status = 3; ///< from here on, a test defines the meanings
 
-/// Takes back the handlers of the test framework, which a worker calls behind its own. For a child.
+inline const pid_t test_process = ::getpid();
+
+/// Takes back the handlers of the test framework, which a worker calls behind its own, in a child
+/// of the test. Its own children have what it has set.
 inline void reset_signals() {
-    std::signal(SIGTERM, SIG_DFL);
-    std::signal(SIGINT, SIG_DFL);
+    if (::getppid() == test_process) {
+        std::signal(SIGTERM, SIG_DFL);
+        std::signal(SIGINT, SIG_DFL);
+    }
 }
 
 /// Forks. Returns the child's exit status, which is the result of `life`, or says that it hung; -1
