@@ -2649,7 +2649,7 @@ MUTANTS = [
          "false ? connection.command(key, \"EVAL\", script, 2",
          "dead_list --test-case='a removed job*'"),
     code("a job for later counts as enqueued at once", "jobs/job_producer.hpp",
-         "due(options, job.first_enqueued_at);", "job.first_enqueued_at;",
+         "due(at, options.delay, job.first_enqueued_at);", "job.first_enqueued_at;",
          "worker_middleware --test-case='a job for later counts*'"),
     code("a job that is tried again counts as enqueued at once", "jobs/retry.ipp",
          "delay.value_or(std::chrono::milliseconds(0))", "std::chrono::milliseconds(0)",
