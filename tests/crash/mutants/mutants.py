@@ -1346,7 +1346,7 @@ MUTANTS = [
          "    perform(&JobSettling::fail);\n}\n\nORIZURU_INLINE void JobSettling::requeue(",
          "worker_cancel"),
     code("a unique job that is cancelled keeps its lock", "jobs/retry.ipp",
-         "if (failed.cancelled && !job.unique_id.empty()) {", "if (false) {",
+         "if (failed.cancelled && own_lock) {", "if (false) {",
          "worker_cancel"),
     code("a key stands still behind a job that is cancelled", "detail/ops/cancel_scripts.hpp",
          "if source then advance(source, order, behind, next_one) end\n", "",
