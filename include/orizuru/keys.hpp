@@ -29,6 +29,9 @@
 //                                           those behind it, each with its ticket in front
 //   orizuru:{Q}:keyed               string  how many jobs wait behind others of their keys
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
+//   orizuru:{Q}:group:<id>          hash    a group of jobs: its members that have not ended, their
+//                                           number, and the job that follows them; expires until
+//                                           it is committed, and an hour behind its end
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
 //   orizuru:{Q}:rate:<key>          string  a rate limit: when the next permit is due; expires
 //   orizuru:{Q}:cancelled           hash    ids of jobs to be cancelled while they run, until when
@@ -135,6 +138,8 @@ class Keys {
     [[nodiscard]] std::string keyed() const { return key("keyed"); }
     /// String: the worker that looks after the orders of the keys; expires.
     [[nodiscard]] std::string keyed_upkeep() const { return key("keyed:upkeep"); }
+    /// Hash: a group of jobs, with its members that have not ended and the job that follows.
+    [[nodiscard]] std::string group(std::string_view id) const { return key("group:", id); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
     /// String: when the next permit of a rate limit is due; expires.

@@ -28,6 +28,8 @@
 #include <orizuru/detail/consumer/consumer_polling.ipp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_core.ipp>
+#include <orizuru/detail/jobs/group/membership.hpp>
+#include <orizuru/detail/jobs/group/membership.ipp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/job_envelope.ipp>
 #include <orizuru/detail/jobs/occurrences.hpp>
@@ -56,13 +58,13 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/jobs/backoff.hpp>
-#include <orizuru/jobs/backoff.ipp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/bounded_push.ipp>
 #include <orizuru/jobs/cron.hpp>
 #include <orizuru/jobs/cron.ipp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/dead_list.ipp>
+#include <orizuru/jobs/group.hpp>
 #include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/progress.ipp>
 #include <orizuru/jobs/retry.hpp>
@@ -105,3 +107,5 @@
 
 // Behind their classes.
 #include <orizuru/detail/collector/garbage_collector.ipp>
+#include <orizuru/detail/jobs/backoff.ipp>
+#include <orizuru/detail/jobs/group/job_group.ipp>

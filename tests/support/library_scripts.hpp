@@ -9,6 +9,8 @@
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
+#include <orizuru/detail/jobs/group/member_removal.hpp>
+#include <orizuru/detail/jobs/group/membership.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
@@ -86,6 +88,11 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"first digits of orders", first_digits_script()},
         {"digits in a place", digits_in_place_script()},
         {"end a turn", end_turn_script()},
+        {"ack a member by a guard", ack_member_body().source()},
+        {"open a group", open_group_script()},
+        {"push members", push_members_script().source()},
+        {"commit a group", commit_group_script()},
+        {"remove a member", remove_member_script()},
         {"unlock by a guard", unlock_body().source()},
         {"bury unlocked by a guard", bury_unlocked_body().source()},
         {"extend a lock", extend_lock_script()},

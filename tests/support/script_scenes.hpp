@@ -49,6 +49,7 @@ class Scenes {
         dead();
         unique_and_bounded();
         order();
+        group();
         progress();
         once();
         shards();
@@ -76,6 +77,17 @@ class Scenes {
         m_all.back().before.push_back({"SET", m_lock.name, "ack id"});
         m_all.back().named.push_back(m_lock);
     }
+    /// The last scene ends a member of a group: the last one, behind which a job follows.
+    void with_group(const std::string& left = "1") {
+        m_all.back().before.insert(m_all.back().before.begin(), grouped(left));
+        m_all.back().named.push_back(m_group);
+        m_all.back().named.push_back(m_follower);
+    }
+    Words grouped(const std::string& left) {
+        return {"HSET",   m_group.name, "job id", "",  "left",    left,    "to",      "follower",
+                "then",   "a",          "then 2", "b", "then 3",  "c",     "then 4",  "d",
+                "failed", "0",          "jobs",   "1", "on_dead", "count", "expires", "60000"};
+    }
     void consumer();
     void guard();
     void collector();
@@ -84,6 +96,7 @@ class Scenes {
     void dead();
     void unique_and_bounded();
     void order();
+    void group();
     void progress();
     void once();
     void shards();
@@ -105,12 +118,24 @@ class Scenes {
 
     /// The beginning of a unique job: what says which lock it has.
     const std::string m_unique_job{"\x9a\x01\xa2id\x01\x01\x01\xc0\xc0\xa0\xa1u\xa0"};
+    /// A member of a group.
+    const std::string m_member =
+        std::string(
+            "\xdc\0\x11\x01\xa2id\x01\x01\x01\xc0\xc0\xa0\xa0\xa0\xc4\0\x81\xa1x\xa1y\xc0\xc0\xc0"
+            "\xc0\xd9\x2c",
+            28) +
+        "orz-group:" + std::string(32, '0') + ":q";
+    const std::string m_dead_member = std::string("\x94\x01\xd9") +
+                                      static_cast<char>(m_member.size()) + m_member +
+                                      std::string("\xa1r\xcf", 3) + std::string(8, '\x00');
     const std::string m_dead_job =
         "\x94\x01" + std::string(1, static_cast<char>(0xa0 + m_unique_job.size())) + m_unique_job +
         std::string("\xa1r\xcf", 3) + std::string(8, '\x00');
 
     Keys m_keys{"q"};
     SceneKey m_lock{m_keys.unique("u"), ""};
+    SceneKey m_group{m_keys.group(std::string(32, '0')), "hash"};
+    SceneKey m_follower{"follower", "list"};
     SceneKey m_source{"q", "list"};
     SceneKey m_heartbeat{m_keys.heartbeat("id"), "string"};
     SceneKey m_processing{m_keys.processing("id"), "list"};
@@ -222,6 +247,13 @@ inline void Scenes::collector() {
     const auto sha1 = detail::sha1_hex("a");
     often.push_back({"HSET", recoveries.name, std::string(std::string_view(sha1)), "3"});
     add("reap", "and bury", often, keys, with_grace({"id", "60000", "3", "1000", "5", "2"}, "0"));
+    Commands dies = m_held;
+    dies.push_back({"LSET", m_processing.name, "2", m_member});
+    dies.push_back({"HSET", recoveries.name, "job id", "3"});
+    dies.push_back(grouped("1"));
+    add("reap", "and bury a member", dies, keys,
+        with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
+    m_all.back().named = {{m_group.name, ""}, {m_follower.name, ""}};
     often.push_back({"LPUSH", m_dead.name, m_dead_job});
     add("reap", "and bury in place of a unique job", often, keys,
         with_grace({"id", "60000", "3", "1000", "1", "2"}, "0"));
@@ -297,6 +329,50 @@ inline void Scenes::recurring() {
         {"known", "6", "a", "7", "b"});
     add("begin a recurrence anew", "", {{"HSET", recurring.name, "known", "5"}}, {recurring},
         {"known", "5"});
+}
+
+inline void Scenes::group() {
+    Commands held = {{"LSET", m_processing.name, "1", m_member}};
+    by_guard("ack a member by a guard", "the last", {}, {m_group}, {"job id"});
+    m_all.back().before.push_back(grouped("1"));
+    m_all.back().named.push_back(m_follower);
+    by_guard("ack a member by a guard", "one of two", {grouped("2")}, {m_group}, {"job id"});
+    by_guard("ack a member by a guard", "that has ended", {grouped("1")}, {m_group}, {"job other"});
+    by_guard("bury by a guard", "a member", held, {m_dead}, {"a reason"});
+    with_group();
+    add("redrive or purge", "a member", {{"LPUSH", m_dead.name, m_dead_member}}, {m_dead},
+        {"4", "0", "1000"});
+    with_group();
+    add("cut the dead", "a member", {{"LPUSH", m_dead.name, m_dead_member}}, {m_dead},
+        {"0", "1000"});
+    with_group();
+    add("push within a bound", "a member goes", {{"LPUSH", "q", m_member}}, {m_source},
+        {"1", "drop", "x"});
+    with_group();
+    add("remove a member", "that waits", {{"LPUSH", "q", m_member}}, {m_source},
+        {m_member, m_member, "orizuru:{q}:"});
+    with_group();
+    add("cancel", "a member", {{"LPUSH", "q", m_member}}, {m_source, m_dead},
+        {m_member, "why", m_member, "", ""});
+    with_group();
+    const std::string later = "12345678" + m_member;
+    const SceneKey scheduled{m_keys.scheduled(), ""};
+    add("remove a member", "that is scheduled", {{"ZADD", scheduled.name, "5", later}}, {scheduled},
+        {later, m_member, "orizuru:{q}:"});
+    with_group();
+    add("remove a member", "that is unique", {{"LPUSH", "q", m_unique_job}}, {m_source},
+        {m_unique_job, m_unique_job, "orizuru:{q}:"});
+    with_lock();
+    add("open a group", "", {}, {m_group}, {"expires", "60000", "open", "1"});
+    Commands open{grouped("2")};
+    open.push_back({"HSET", m_group.name, "open", "1"});
+    add("push members", "", open, {m_group, m_source}, {"other", "x", "third", "y"});
+    add("commit a group", "", open, {m_group}, {});
+    open.push_back({"HDEL", m_group.name, "job id"});
+    open.push_back({"HSET", m_group.name, "left", "1"});
+    add("commit a group", "whose members have ended", open, {m_group}, {});
+    m_all.back().named.push_back(m_follower);
+    add("commit a group", "for the second time", {grouped("1")}, {m_group}, {});
 }
 
 inline void Scenes::dead() {

@@ -167,8 +167,8 @@ TEST_CASE("a job expires at its time, and without one never") {
 }
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
-    std::string newer = "\xdc\0\x13"s + some_bytes.substr(1) +
-                        "\x2a\xc0\xc0\xc0\xc0\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
+    std::string newer = "\xdc\0\x14"s + some_bytes.substr(1) +
+                        "\x2a\xc0\xc0\xc0\xc0\xc0\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
     newer.at(3) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -231,6 +231,13 @@ TEST_CASE("attributes, a kind and max_attempts lie behind the payload, and nothi
     CHECK(decoded<Raw>(sixteen).ticket == "t");
     job.key.clear(); // of a ticket alone, too
     CHECK(decoded<Raw>(encoded(job)).ticket == "t");
+    job.ticket.clear();
+    job.group = "g";
+    const std::string seventeen =
+        "\xdc\0\x11"s + some_bytes.substr(1) + "\xc0\xc0\xc0\xc0\xc0\xa1g";
+    CHECK(encoded(job) == seventeen);
+    CHECK(decoded<Raw>(seventeen).group == "g");
+    CHECK(decoded<Raw>(sixteen).group.empty());
 }
 
 /// Jobs with and without each of the fields behind the payload.
@@ -251,6 +258,7 @@ std::vector<Job<Raw>> jobs_with_later_fields() {
                     job.max_attempts = most;
                     job.key = key;
                     job.ticket = kind.empty() ? key : "";
+                    job.group = most ? key : "";
                 }
             }
         }

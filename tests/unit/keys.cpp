@@ -55,7 +55,8 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.fences(),
             keys.order("id"),
             keys.keyed(),
-            keys.keyed_upkeep()};
+            keys.keyed_upkeep(),
+            keys.group("g")};
 }
 
 std::string refusal(std::string_view queue) {
@@ -95,6 +96,7 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.order("a") == "orizuru:{mail}:key:a");
     CHECK(keys.keyed() == "orizuru:{mail}:keyed");
     CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
+    CHECK(keys.group("g") == "orizuru:{mail}:group:g");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {

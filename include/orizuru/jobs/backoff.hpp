@@ -56,5 +56,5 @@ namespace backoff {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/jobs/backoff.ipp>
+#include <orizuru/detail/jobs/backoff.ipp>
 #endif

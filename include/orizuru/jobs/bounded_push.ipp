@@ -5,6 +5,7 @@
 // The definitions of bounded_push.hpp.
 
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/own_locks.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/error.hpp>
@@ -20,7 +21,9 @@ ORIZURU_INLINE void validate(const QueueBound& bound) {
 }
 
 ORIZURU_INLINE const CachedScript& push_bounded_script() {
-    static constexpr auto text = adding_script(own_locks_function, oldest_locks_function, R"lua(
+    static constexpr auto text =
+        adding_script(prefix_of_function, group_ends_function, group_members_function,
+                      own_locks_function, oldest_locks_function, R"lua(
 local source, most, locks, dropped = KEYS[1], tonumber(ARGV[1]), {}, 0
 local refused = refusal({{source, 'list'}},
     {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})

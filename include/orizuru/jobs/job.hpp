@@ -26,6 +26,7 @@
 //   13 max_attempts        uint, 1 or more, or nil
 //   14 key                 str, 1 to 512 bytes, or nil
 //   15 ticket              str, or nil: its place in the order of its key, by keyed.hpp alone
+//   16 group               str, or nil: the group of which it is a member, by group.hpp alone
 //
 // Fields at the end that are nil are left out. A reader passes on fields that it does not know.
 //
@@ -91,6 +92,8 @@ struct Job {
     std::string key = {};
     /// Its place in that order; empty: it has none yet, or none any more.
     std::string ticket = {};
+    /// The group that waits for its end (group.hpp); empty: none does.
+    std::string group = {};
     /// The message itself, which Codec<T> encodes.
     T payload;
 
@@ -178,6 +181,7 @@ struct Codec<Job<T>> {
                                         .max_attempts = job.max_attempts,
                                         .key = job.key,
                                         .ticket = job.ticket,
+                                        .group = job.group,
                                         .ledger_attempt = job.ledger_attempt,
                                         .beyond = job.later};
         packer.pack_array(detail::count_fields(later));
@@ -232,6 +236,7 @@ struct Codec<Job<T>> {
             envelope.read_attributes(job.attributes, job.ledger_attempt);
             envelope.read_choices(job.kind, job.max_attempts);
             envelope.read_order(job.key, job.ticket);
+            envelope.read_group(job.group);
             envelope.read_rest(job.later);
         }
         return job;

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
+#include <orizuru/detail/jobs/group/membership.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
@@ -14,6 +15,7 @@
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -30,8 +32,14 @@ inline std::vector<std::string> keys_to_schedule(const GuardCore& guard, const s
 
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
-    if (!queue.empty() && guard.ordered() && queue != guard.keys().source()) {
-        refuse_in_order();
+    using Awaited = Delivery::Awaited;
+    constexpr std::size_t replaced = 3;
+    const bool leaves = guard.awaited(Awaited::by_key)
+                            ? !queue.empty() && queue != guard.keys().source()
+                            : guard.awaited(Awaited::by_group) && due.size() == replaced &&
+                                  due.back().find(group_prefix) == std::string::npos;
+    if (leaves) {
+        refuse_awaited(guard.awaited(Awaited::by_key) ? Awaited::by_key : Awaited::by_group);
     }
     return guard.settle(
         guard.putting_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due)));
@@ -192,8 +200,8 @@ ORIZURU_INLINE RetryPlan plan_retry(const GuardCore& guard, RetryPolicy policy,
         }
         return plan;
     }
-    return {.settlement =
-                acking_job(guard, {job.id, job.unique_id, job.unique_queue}, {job.key, job.ticket}),
+    return {.settlement = acking_job(guard, {job.id, job.unique_id, job.unique_queue},
+                                     {job.key, job.ticket}, job.group),
             .retried = {.outcome = RetryOutcome::discarded}};
 }
 

@@ -17,6 +17,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
+#include <orizuru/detail/jobs/group/membership.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
@@ -89,14 +90,18 @@ bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime tim
 }
 
 /// Acks a job, and releases its lock when it has one, still holds it, and was pushed with
-/// UniqueRelease::on_ack. A Worker does so.
+/// UniqueRelease::on_ack; counts the end of a member of a group (group.hpp). A Worker does so.
 /// Redis: GET, DEL and the removal, in one script; without a unique_id as ack().
 /// Atomic: a crash leaves both or neither. Returns, blocks and throws as every settlement
 /// (message_guard.hpp): false, and no release, when the lease was lost.
 template <class T>
 bool ack_unique(MessageGuard<Job<T>>& guard) {
-    return detail::ack_unique(detail::GuardAccess::core(guard),
-                              {guard->id, guard->unique_id, guard->unique_queue});
+    detail::GuardCore& core = detail::GuardAccess::core(guard);
+    if (const auto member = detail::membership_of(guard->group, guard->id)) {
+        core.refuse_if_awaited();
+        return core.settle(detail::acking_member(core, *member));
+    }
+    return detail::ack_unique(core, {guard->id, guard->unique_id, guard->unique_queue});
 }
 
 /// Makes a job's lock last at least `ttl` from now, for a job that takes longer than expected;

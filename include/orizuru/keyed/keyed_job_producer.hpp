@@ -9,8 +9,8 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
-#include <orizuru/detail/jobs/order/ordered_pushes.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
+#include <orizuru/detail/producer/script_pushes.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -81,7 +81,7 @@ class KeyedJobProducer<T> {
     ///     than 512 bytes, EncodeError for attributes or a max_attempts that cannot be. Nothing was
     ///     sent then.
     std::string push(std::string_view key, const T& payload, const KeyedJobOptions& options = {}) {
-        detail::OrderedPushes pushes(detail::ProducerAccess::core(m_producer), key);
+        detail::ScriptPushes pushes = pushes_of(key);
         read_clock();
         std::string id = add(pushes, key, payload, options);
         pushes.send();
@@ -96,7 +96,7 @@ class KeyedJobProducer<T> {
     template <RangeOf<T> R>
     std::vector<std::string> push_all(std::string_view key, R&& payloads,
                                       const KeyedJobOptions& options = {}) {
-        detail::OrderedPushes pushes(detail::ProducerAccess::core(m_producer), key);
+        detail::ScriptPushes pushes = pushes_of(key);
         read_clock();
         std::vector<std::string> ids;
         for (const T& payload : payloads) {
@@ -114,9 +114,17 @@ class KeyedJobProducer<T> {
         detail::check_kind(kind);
         return kind;
     }
+    detail::ScriptPushes pushes_of(std::string_view key) {
+        if (key.empty()) {
+            throw std::invalid_argument("the job has no key");
+        }
+        detail::check_key(key);
+        return {detail::ProducerAccess::core(m_producer), detail::push_in_order_script(),
+                detail::order_keys(keys(), key)};
+    }
     void read_clock() { detail::ProducerAccess::core(m_producer).read(m_clock); }
     /// Returns the job's id.
-    std::string add(detail::OrderedPushes& pushes, std::string_view key, const T& payload,
+    std::string add(detail::ScriptPushes& pushes, std::string_view key, const T& payload,
                     const KeyedJobOptions& options) {
         Job<T> job = make_job(payload);
         job.kind = m_kind;
@@ -131,7 +139,7 @@ class KeyedJobProducer<T> {
         job.ticket = detail::make_ticket(keys());
         std::string bytes;
         detail::encode(job, bytes, m_producer.options().max_payload);
-        pushes.add(job.ticket, bytes);
+        pushes.add(detail::digits_of(job.ticket, keys()), bytes);
         return std::move(job.id);
     }
 

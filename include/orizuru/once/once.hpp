@@ -141,7 +141,7 @@ OnceRun Once::run(std::string_view id, F effect) {
 
 template <class T, OnceEffect F>
 OnceRun Once::run(MessageGuard<T>& guard, std::string_view id, F effect) {
-    detail::GuardAccess::core(guard).refuse_if_ordered();
+    detail::GuardAccess::core(guard).refuse_if_awaited();
     const auto call = [&effect](const OnceToken& token) {
         return detail::result_of(effect, token);
     };

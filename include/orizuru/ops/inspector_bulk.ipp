@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/jobs/group/member_removal.hpp>
 #include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/ops/blame.hpp>
@@ -227,6 +228,11 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
             Connection& connection = *m_connections->of(keys);
             removed +=
                 detail::take_out_of_order(connection, keys, *turn, list, message.bytes) ? 1U : 0U;
+        } else if (detail::may_be_member(message.payload)) {
+            Connection& connection = *m_connections->of(keys);
+            removed += detail::remove_member(connection, list, message.bytes, message.payload, keys)
+                           ? 1U
+                           : 0U;
         } else {
             others.push_back(message);
         }
@@ -234,7 +240,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
     return removed + (others.empty() ? 0 : remove_others(keys, others, first, most));
 }
 
-/// Does so for those that have no turn in the order of a key, in one step.
+/// Does so for those that have no turn in the order of a key, and are in no group, in one step.
 ORIZURU_INLINE std::uint64_t Inspector::remove_others(const Keys& keys,
                                                       const std::vector<PlacedMessage>& some,
                                                       std::int64_t first, std::uint64_t most) {

@@ -94,7 +94,7 @@ class Inbox {
     /// std::logic_error, before anything is done, for a job with a key (keyed.hpp): use `run`.
     template <class T, std::invocable<pqxx::work&, const T&> F>
     InboxOutcome process(MessageGuard<T>& guard, std::string_view id, F f) {
-        detail::GuardAccess::core(guard).refuse_if_ordered();
+        detail::GuardAccess::core(guard).refuse_if_awaited();
         const InboxOutcome outcome =
             run(id, [&](pqxx::work& transaction) { f(transaction, *guard); });
         outcome == InboxOutcome::busy ? guard.push(guard.keys().source()) : guard.ack();

@@ -71,13 +71,23 @@ struct JobHead {
     JobAttributes attributes;
     std::string key;
     std::string ticket;
+    std::string group;
 };
 
 template <class T>
 [[nodiscard]] JobHead head_of(const Job<T>& job) {
-    return {job.id,           job.attempt,           job.enqueued_at, job.expires_at, job.unique_id,
-            job.unique_queue, job.first_enqueued_at, job.kind,        job.attributes, job.key,
-            job.ticket};
+    return {job.id,
+            job.attempt,
+            job.enqueued_at,
+            job.expires_at,
+            job.unique_id,
+            job.unique_queue,
+            job.first_enqueued_at,
+            job.kind,
+            job.attributes,
+            job.key,
+            job.ticket,
+            job.group};
 }
 
 class FetchingQueue;

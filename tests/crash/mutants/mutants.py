@@ -2779,7 +2779,7 @@ MUTANTS = [
     code("a job is handled without a ticket", "detail/worker/job_settling.ipp",
          "        perform(&JobSettling::enter);\n        return false;\n", "", "keyed"),
     code("a handler ends the turn of its job by the guard", "detail/worker/job_settling.ipp",
-         "    m_job.m_core->keep_in_order();\n", "", "keyed"),
+         "    m_job.m_core->let_wait(Delivery::Awaited::by_key);\n", "", "keyed"),
     code("a sweep looks only once", "detail/keyed/order_sweep.hpp",
          "std::ranges::set_intersection(missing, m_missing, std::inserter(again, again.end()));",
          "again = missing;", "keyed_paths"),

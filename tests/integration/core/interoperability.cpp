@@ -268,6 +268,7 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK((*job)->max_attempts == 9);
     CHECK((*job)->key == "lake 鶴");
     CHECK((*job)->ticket.empty());
+    CHECK((*job)->group == "flock 鶴");
     orizuru::retry(*job, {.backoff = orizuru::backoff::fixed(std::chrono::hours(1))},
                    "failed in C++");
     orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")

@@ -88,14 +88,14 @@ JOB_FIELDS = (
     "version id attempt first_enqueued_at enqueued_at first_failed_at expires_at last_error"
     " unique_id unique_queue payload"
 ).split()
-LATER_FIELDS = "attributes kind max_attempts key ticket".split()
+LATER_FIELDS = "attributes kind max_attempts key ticket group".split()
 
 
 def push_job(server, queue):
     """A job as a newer version might write it: with two more fields."""
     payload = msgpack.packb(MESSAGES[1])
     fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, None, "no luck"]
-    fields += ["u", "lair", payload, {"trace": "0af7 鶴"}, "crane", 9, "lake 鶴", None]
+    fields += ["u", "lair", payload, {"trace": "0af7 鶴"}, "crane", 9, "lake 鶴", None, "flock 鶴"]
     server.lpush(queue, msgpack.packb(fields + ["newer", {"yet": 1}]))
 
 
@@ -131,6 +131,7 @@ def pop_job(server, queue):
         "max_attempts": 9,
         "key": "lake 鶴",
         "ticket": None,
+        "group": "flock 鶴",
     }, again
     assert (newer, yet) == ("newer", {"yet": 1})
 

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/detail/redis/scripts/dead_entries.hpp>
+#include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/own_locks.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
@@ -109,7 +110,8 @@ end
 /// messages count once and move together; an equal message that is not blamed is requeued. If the
 /// dead list is over its limit then, the oldest entries go, up to 1000 more than are buried, and
 /// the locks of unique jobs among them; all stay where one of these locks cannot be read and
-/// deleted: messages do not wait for that.
+/// deleted: messages do not wait for that. A buried one counts in its group, if the dead do there
+/// and the user may write to it.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes, suspects,
 ///   suspects:asked
@@ -127,6 +129,7 @@ end
 /// O(messages held); hashes the payloads of the blamed.
 inline constexpr auto reap_text =
     moving_script(take_headers_function, dead_entry_function, read_entry_function,
+                  prefix_of_function, group_ends_function, group_members_function,
                   own_locks_function, oldest_locks_function, dead_job_function,
                   recovery_field_function, series_functions, told_function, look_function, R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead, writes, suspects, asked =
@@ -176,7 +179,13 @@ for i, payload in ipairs(held) do
     end
     to[#to + 1] = payload
 end
-local dropped, locks = 0, {}
+local dropped, locks = 0, nil
+-- Messages do not wait for a group that cannot be read.
+local function note_deaths()
+    locks = {ends = {}}
+    for _, payload in ipairs(buried) do note_member(locks.ends, payload, true, dead) end
+end
+note_deaths()
 local over = ARGV[5] ~= '0' and #buried > 0 and redis.call('LLEN', dead) + #buried - ARGV[5] or 0
 if over > 0 then
     local length, prefix = redis.call('LLEN', dead), string.sub(dead, 1, -5)
@@ -189,7 +198,10 @@ if over > 0 then
         refused = refused or note_lock(locks, buried[i], prefix)
         dropped = dropped + 1
     end
-    if refused then dropped, locks = 0, {} end
+    if refused then
+        dropped = 0
+        note_deaths()
+    end
 end
 for field, times in pairs(deaths) do
     if times > most then

@@ -30,8 +30,8 @@ struct Settlement {
     std::unique_ptr<const std::string> burial = nullptr; ///< the reason of one
 };
 
-/// A job that others of its key wait for is not ended by its guard.
-[[noreturn]] [[gnu::cold]] void refuse_in_order();
+/// A job that others wait for is not ended by its guard.
+[[noreturn]] [[gnu::cold]] void refuse_awaited(Delivery::Awaited by);
 
 /// For one thread at a time. Blocks and throws as MessageGuard documents.
 class GuardCore {
@@ -100,12 +100,15 @@ class GuardCore {
     /// Does the same as settling() for one that others wait for: the script brings the next one.
     [[nodiscard]] Settlement passing_on(const Script& script, std::vector<std::string> keys,
                                         std::vector<std::string> args) const;
-    /// From now on settling it by ack, push, bury and a script throws std::logic_error, as others
-    /// wait for its end (jobs/order/job_order.hpp). While it is unsettled.
-    void keep_in_order() noexcept { m_delivery->ordered = true; }
+    /// From now on settling it by ack, push and a script throws std::logic_error, as others wait
+    /// for its end (jobs/order/job_order.hpp, jobs/group/membership.hpp); by bury, too, when those
+    /// of its key do. While it is unsettled.
+    void let_wait(Delivery::Awaited by) noexcept { m_delivery->awaited = by; }
     /// Throws std::logic_error then.
-    void refuse_if_ordered() const;
-    [[nodiscard]] bool ordered() const noexcept { return !moved_from() && m_delivery->ordered; }
+    void refuse_if_awaited() const;
+    [[nodiscard]] bool awaited(Delivery::Awaited by) const noexcept {
+        return !moved_from() && m_delivery->awaited == by;
+    }
     bool settle(Settlement settlement);
     /// Does the same in two steps, between which the settlements of other guards may begin. The
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.

@@ -4,6 +4,7 @@
 
 // Defines the functions of guard_core.hpp.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/error.hpp>
@@ -39,15 +40,17 @@ ORIZURU_INLINE std::string_view GuardCore::payload() const {
     return m_delivery->payload;
 }
 
-ORIZURU_INLINE void refuse_in_order() {
-    throw std::logic_error(
-        "the job has its turn in the order of its key: let its handler return or "
-        "throw, or put it off or release it, but do not end it by its guard");
+ORIZURU_INLINE void refuse_awaited(Delivery::Awaited by) {
+    throw std::logic_error(joined({by == Delivery::Awaited::by_key
+                                       ? "the job has its turn in the order of its key"
+                                       : "the job is a member of a group, which waits for its end",
+                                   ": let its handler return or throw, or put it off or release "
+                                   "it, but do not end it by its guard"}));
 }
 
-ORIZURU_INLINE void GuardCore::refuse_if_ordered() const {
-    if (ordered()) {
-        refuse_in_order();
+ORIZURU_INLINE void GuardCore::refuse_if_awaited() const {
+    if (!awaited(Delivery::Awaited::by_nobody) && !moved_from()) {
+        refuse_awaited(m_delivery->awaited);
     }
 }
 
@@ -60,7 +63,7 @@ ORIZURU_INLINE Settlement GuardCore::moving(const Script& script, std::vector<st
 }
 
 ORIZURU_INLINE Settlement GuardCore::acking() const {
-    refuse_if_ordered();
+    refuse_if_awaited();
     const Keys& keys = own_session().keys();
     if (suspected()) {
         // Where the reply to its fetch was lost, only Redis knows the field of its count.
@@ -85,19 +88,21 @@ ORIZURU_INLINE Settlement GuardCore::releasing(std::string replacement) const {
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue) const {
-    refuse_if_ordered();
+    refuse_if_awaited();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::pushing(std::string_view queue,
                                              std::string replacement) const {
-    refuse_if_ordered();
+    refuse_if_awaited();
     return moving(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
                   "pushing");
 }
 
 ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
-    refuse_if_ordered();
+    if (awaited(Delivery::Awaited::by_key)) {
+        refuse_awaited(Delivery::Awaited::by_key);
+    }
     Settlement settlement = moving(bury_body(), {keys().dead()}, {std::string(reason)}, "burying");
     settlement.burial = std::make_unique<const std::string>(reason);
     return settlement;
@@ -105,7 +110,7 @@ ORIZURU_INLINE Settlement GuardCore::burying(std::string_view reason) const {
 
 ORIZURU_INLINE Settlement GuardCore::settling(const Script& script, std::vector<std::string> keys,
                                               std::vector<std::string> args) const {
-    refuse_if_ordered();
+    refuse_if_awaited();
     return passing_on(script, std::move(keys), std::move(args));
 }
 
@@ -122,7 +127,7 @@ ORIZURU_INLINE Settlement GuardCore::putting_off(const Script& script,
 
 ORIZURU_INLINE bool GuardCore::ack() {
     static_cast<void>(own_session());
-    refuse_if_ordered();
+    refuse_if_awaited();
     if (m_delivery->deferred_ack.give()) {
         m_session = nullptr; // it may be gone by now
         m_burial = nullptr;

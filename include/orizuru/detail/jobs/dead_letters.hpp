@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/jobs/fresh_wait.hpp>
 #include <orizuru/detail/redis/scripts/dead_entries.hpp>
+#include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/own_locks.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
@@ -90,7 +91,8 @@ return 1
 // many it has taken and how many it has passed, and whether there may be more: 1 or 0.
 inline std::string_view take_dead_script() {
     static constexpr auto script =
-        moving_script(read_entry_function, own_locks_function, waits_from_now_function, R"lua(
+        moving_script(read_entry_function, prefix_of_function, group_ends_function,
+                      group_members_function, own_locks_function, waits_from_now_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
 local commands = {{'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
@@ -136,8 +138,9 @@ return {#entries, passed, more}
 // the most that stay, [2] the most that go. Returns how many have gone, and how many more are to
 // go: note_oldest bounds what a step looks at.
 inline std::string_view cut_dead_script() {
-    static constexpr auto script = moving_script(read_entry_function, own_locks_function,
-                                                 oldest_locks_function, dead_job_function, R"lua(
+    static constexpr auto script = moving_script(
+        read_entry_function, prefix_of_function, group_ends_function, group_members_function,
+        own_locks_function, oldest_locks_function, dead_job_function, R"lua(
 local dead, locks = KEYS[1], {}
 local refused = refusal({{dead, 'list'}},
     {{'LLEN', dead}, {'LRANGE', dead, '0', '0'}, {'LTRIM', dead, '0', '0'}})

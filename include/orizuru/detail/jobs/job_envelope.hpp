@@ -66,6 +66,7 @@ struct LaterFields {
     std::optional<int> max_attempts;
     std::string_view key;
     std::string_view ticket;
+    std::string_view group;
     std::uint64_t ledger_attempt;
     const std::vector<std::string>& beyond; ///< those of a newer version
 };
@@ -121,6 +122,7 @@ class EnvelopeReader {
     void read_attributes(JobAttributes& attributes, std::uint64_t& ledger_attempt);
     void read_choices(std::string& kind, std::optional<int>& max_attempts);
     void read_order(std::string& key, std::string& ticket);
+    void read_group(std::string& group);
     /// Those of a newer version, as they were written.
     void read_rest(std::vector<std::string>& later);
 

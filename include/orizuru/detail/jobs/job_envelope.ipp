@@ -12,7 +12,7 @@ namespace orizuru::detail {
 
 // Where they begin.
 inline constexpr std::uint32_t first_later_field = 11;
-inline constexpr std::uint32_t known_later_fields = 5;
+inline constexpr std::uint32_t known_later_fields = 6;
 
 ORIZURU_INLINE void check_attributes(const JobAttributes& attributes) {
     std::size_t size = 0;
@@ -54,12 +54,13 @@ ORIZURU_INLINE void check_key(std::string_view key) {
 
 ORIZURU_INLINE std::uint32_t count_fields(const LaterFields& later) {
     const bool has_first = !later.attributes.empty() || later.ledger_attempt > 0;
-    const std::uint32_t known = !later.beyond.empty() || !later.ticket.empty() ? known_later_fields
-                                : !later.key.empty()                           ? 4
-                                : later.max_attempts                           ? 3
-                                : !later.kind.empty()                          ? 2
-                                : has_first                                    ? 1
-                                                                               : 0;
+    const std::uint32_t known = !later.beyond.empty() || !later.group.empty() ? known_later_fields
+                                : !later.ticket.empty()                       ? 5
+                                : !later.key.empty()                          ? 4
+                                : later.max_attempts                          ? 3
+                                : !later.kind.empty()                         ? 2
+                                : has_first                                   ? 1
+                                                                              : 0;
     return first_later_field + known + static_cast<std::uint32_t>(later.beyond.size());
 }
 
@@ -98,6 +99,9 @@ ORIZURU_INLINE void append_later_fields(const LaterFields& later, std::string& o
     }
     if (fields > 4) {
         pack_some(later.ticket);
+    }
+    if (fields > 5) {
+        pack_some(later.group);
     }
     for (const std::string& field : later.beyond) {
         out += field;
@@ -161,6 +165,10 @@ ORIZURU_INLINE void EnvelopeReader::read_order(std::string& key, std::string& ti
     read_text(key, "a key that is no text");
     check_key(key);
     read_text(ticket, "a ticket that is no text");
+}
+
+ORIZURU_INLINE void EnvelopeReader::read_group(std::string& group) {
+    read_text(group, "a group that is no text");
 }
 
 ORIZURU_INLINE void EnvelopeReader::read_rest(std::vector<std::string>& later) {

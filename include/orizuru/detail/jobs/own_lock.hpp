@@ -2,11 +2,12 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Removes messages for people, with the lock of a unique job. It needs no msgpack: the
-// message may be none of this library's.
+// Removes messages for people, with the lock of a unique job, or out of a group. It needs no
+// msgpack: the message may be none of this library's.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/group/member_removal.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/unique_options.hpp>
@@ -104,6 +105,9 @@ inline bool remove_message(Connection& connection, std::string_view script, cons
     if (ticket != std::string_view::npos && payload.find(here.source(), ticket) == ticket + 25) {
         throw std::invalid_argument("the job has its turn in the order of its key, and others wait "
                                     "for it: remove it by an Inspector");
+    }
+    if (may_be_member(payload)) {
+        return remove_member(connection, key, bytes, payload, here);
     }
     std::optional<OwnLock> lock = own_lock(payload, here);
     return without_foreign_locks({&lock, 1}, here, [&] {

@@ -148,7 +148,9 @@ struct Delivery {
     State state = State::held;
     DeferredAck deferred_ack; ///< needs no lock, as the next; all else but reading the payload does
     AwaitedSettling settling;
-    bool ordered = false;    ///< others wait for its end; only its worker may end it
+    /// Others wait for its end; only its worker may end it then.
+    enum class Awaited : std::uint8_t { by_nobody, by_key, by_group };
+    Awaited awaited = Awaited::by_nobody;
     bool queued = false;     ///< a move that is wanted and not sent
     bool taken = false;      ///< by the thread in `next`; has a guard or will get one
     bool deferred = false;   ///< an accepted ack whose outcome no thread awaits
@@ -180,7 +182,8 @@ struct Delivery {
         deferred_ack.forget();
         settling.forget();
         listener = nullptr;
-        ordered = taken = queued = deferred = unattended = false;
+        awaited = Awaited::by_nobody;
+        taken = queued = deferred = unattended = false;
         failures = 0;
         forget_shortages();
     }

@@ -11,6 +11,7 @@
 // so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/detail/redis/scripts/write_series.hpp>
@@ -318,10 +319,14 @@ redis.call('RPUSH', KEYS[1], ARGV[1] or payload)
 
 /// bury: KEYS dead; ARGV reason
 inline Script bury_body() {
-    static constexpr auto text = settling_script(dead_entry_function, R"lua(
+    static constexpr auto text = settling_script(dead_entry_function, prefix_of_function,
+                                                 group_ends_function, group_members_function, R"lua(
+local ends = {}
 local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}, {'TIME'}})
+    or note_member(ends, payload, true, KEYS[1])
 if refused then return refused end
 redis.call('LPUSH', KEYS[1], dead_entry(payload, ARGV[1]))
+end_noted(ends)
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
 #include <string_view>
@@ -13,16 +14,19 @@
 namespace orizuru::detail {
 
 // Takes a job that no consumer holds to the dead list, and the next one of its key into the queue.
+// A member of a group counts there, if the dead do.
 // KEYS where it is, dead; behind these the source, the key's order and the number of those that
 // wait, if it has its turn there; or its lock, if it has one. ARGV the element, the reason, its
 // payload on the dead list, the digits of its ticket, '' for none, the lock's value. Returns 1, or
 // 0 when it is not there; FAR as `take`. It only moves and frees (allow-oom).
 inline std::string_view cancel_script() {
     static constexpr auto script =
-        moving_script(take_entry_function, advance_function, dead_entry_function, R"lua(
+        moving_script(take_entry_function, advance_function, dead_entry_function,
+                      prefix_of_function, group_ends_function, group_members_function, R"lua(
 local place, dead = KEYS[1], KEYS[2]
 local element, reason, payload, digits, value = unpack(ARGV)
 local source, order, behind, lock, next_one, refused
+local ends = {}
 if digits ~= '' then
     source, order, behind = unpack(KEYS, 3)
     next_one, refused = turn(source, order, digits)
@@ -40,11 +44,12 @@ if source then kinds[3] = {source, 'list'} end
 for _, command in ipairs(lock and {'TYPE', 'GET', 'DEL'} or {}) do
     commands[#commands + 1] = {command, lock}
 end
-refused = refusal(kinds, commands)
+refused = refusal(kinds, commands) or note_member(ends, payload, true, dead)
 if refused then return refused end
 local taken = scored and redis.call('ZREM', place, element) or take(place, element)
 if taken ~= 1 then return taken end
 redis.call('LPUSH', dead, dead_entry(payload, reason))
+end_noted(ends)
 if lock and redis.call('TYPE', lock).ok == 'string' and redis.call('GET', lock) == value then
     redis.call('DEL', lock)
 end

@@ -105,6 +105,7 @@ class JobSettling {
     bool end_expired();
     bool goes_without_key();
     bool takes_turn();
+    bool goes_as_member();
     void bury_unhandled(std::string_view why);
     [[nodiscard]] std::optional<JobTime> expires_at() const;
     [[nodiscard]] const RetryPolicy& policy() const noexcept {
@@ -144,7 +145,8 @@ class JobSettling {
     }
     /// Its ack does nothing besides.
     [[nodiscard]] bool acks_alone() const noexcept {
-        return m_job.m_head.unique_id.empty() && m_job.m_head.ticket.empty();
+        const JobHead& head = m_job.m_head;
+        return head.unique_id.empty() && head.ticket.empty() && head.group.empty();
     }
     /// The step that runs does not wait for Redis.
     [[nodiscard]] bool settles_later() const noexcept {

@@ -113,7 +113,7 @@ ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
     if (m_job.key().empty() ? !goes_without_key() : !takes_turn()) {
         return false;
     }
-    if (end_cancelled() || end_expired()) {
+    if (!goes_as_member() || end_cancelled() || end_expired()) {
         return false;
     }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
@@ -355,13 +355,13 @@ ORIZURU_INLINE std::optional<bool> JobSettling::ack(GuardCore& guard) {
     const JobHead& head = m_job.m_head;
     const JobLock lock{head.id, head.unique_id, head.unique_queue};
     m_job.m_worker = SettledBy::acking;
-    if (head.ticket.empty() && !settles_later()) {
+    if (head.ticket.empty() && head.group.empty() && !settles_later()) {
         return ack_unique(guard, lock);
     }
     if (acks_alone() && !guard.suspected()) {
         return guard.ack_later();
     }
-    return send(guard, acking_job(guard, lock, ordered()));
+    return send(guard, acking_job(guard, lock, ordered(), head.group));
 }
 
 ORIZURU_INLINE void JobSettling::on_lost(bool done) {
@@ -426,7 +426,27 @@ ORIZURU_INLINE bool JobSettling::takes_turn() {
         return false;
     }
     const auto lock = m_job.lock_guard();
-    m_job.m_core->keep_in_order();
+    m_job.m_core->let_wait(Delivery::Awaited::by_key);
+    return true;
+}
+
+/// Returns whether a job can be handled as a member of its group, if it has one.
+ORIZURU_INLINE bool JobSettling::goes_as_member() {
+    const JobHead& head = m_job.m_head;
+    if (!membership_of(head.group, head.id)) {
+        return true;
+    }
+    if (!head.unique_id.empty() || !head.key.empty()) {
+        bury_unhandled("a member of a group can neither be unique nor have a key");
+        return false;
+    }
+    if (m_queue.options().guarantee == Guarantee::at_most_once) {
+        bury_unhandled("a member of a group cannot be handled at_most_once: it would count as "
+                       "ended before it has run");
+        return false;
+    }
+    const auto lock = m_job.lock_guard();
+    m_job.m_core->let_wait(Delivery::Awaited::by_group);
     return true;
 }
 

@@ -14,6 +14,7 @@
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/group/membership.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -48,9 +49,10 @@ struct OrderedJob {
 // Settlements of a job that has its turn. Each brings the next job of the key into the queue.
 
 [[nodiscard]] Settlement acking_in_order(const GuardCore& guard, const OrderedJob& job);
-/// Does that for one that has its turn, and acks and unlocks any other (unique_lock.hpp).
+/// Does that for one that has its turn, counts the end of a member of a group
+/// (group/membership.hpp), and acks and unlocks any other (unique_lock.hpp).
 [[nodiscard]] Settlement acking_job(const GuardCore& guard, const JobLock& lock,
-                                    const OrderedJob& job);
+                                    const OrderedJob& job, std::string_view group);
 /// The entry on the dead list has no ticket.
 [[nodiscard]] Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,
                                           std::string_view reason);

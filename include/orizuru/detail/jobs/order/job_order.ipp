@@ -137,8 +137,12 @@ ORIZURU_INLINE Settlement acking_in_order(const GuardCore& guard, const OrderedJ
 }
 
 ORIZURU_INLINE Settlement acking_job(const GuardCore& guard, const JobLock& lock,
-                                     const OrderedJob& job) {
-    return has_turn(job, guard.keys()) ? acking_in_order(guard, job) : acking_unique(guard, lock);
+                                     const OrderedJob& job, std::string_view group) {
+    if (has_turn(job, guard.keys())) {
+        return acking_in_order(guard, job);
+    }
+    const auto member = membership_of(group, lock.job_id);
+    return member ? acking_member(guard, *member) : acking_unique(guard, lock);
 }
 
 ORIZURU_INLINE Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,

@@ -3,29 +3,21 @@
 #pragma once
 
 // The Lua by which a script that drops messages releases the locks of the unique jobs among them
-// (jobs/unique.hpp). Only the messages name the locks, so these are keys that the script was not
+// (jobs/unique.hpp), and counts them in their groups (jobs/group.hpp). Only the messages name the
+// locks, so these are keys that the script was not
 // given: the queue's own are in its slot. One in another slot, or to which the user
 // has no right, stays, unless it is the queue's own: without a right to that, nothing is dropped.
 
 namespace orizuru::detail {
 
-/// These Lua functions, which need the function refusal:
+/// These Lua functions, which need those of group_ends.hpp and the function refusal:
 ///
 /// note_lock(locks, job, prefix): adds the lock of the job in these bytes to `locks`, if it is held
-/// by this job and ends with it (UniqueRelease::on_ack). `prefix`: what the names of the queue's
-/// own keys begin with. Returns an error or nothing.
-///
-/// prefix_of(queue): what the names of its keys begin with (keys.hpp); nothing where there can be
-/// no such queue.
+/// by this job and ends with it (UniqueRelease::on_ack), and its end in its group, if it has one.
+/// `prefix`: what the names of the queue's own keys begin with. Returns an error or nothing.
 ///
 /// release(locks): the writing part.
 inline constexpr char own_locks_function[] = R"lua(
-local function prefix_of(queue)
-    if string.sub(queue, 1, 8) == 'orizuru:' then return end
-    if not string.find(queue, '[{}]') then return 'orizuru:{' .. queue .. '}:' end
-    local tag = string.match(queue, '{[^}]*}')
-    return tag and tag ~= '{}' and 'orizuru:' .. tag .. ':' .. queue .. ':' or nil
-end
 local widths = {[0xd9] = 1, [0xda] = 2, [0xdb] = 4}
 local function lock_of(job, prefix)
     local kind, at, texts = string.byte(job, 1) or 0, 2, {}
@@ -60,9 +52,12 @@ local function lock_of(job, prefix)
     end
 end
 local function note_lock(locks, job, prefix)
+    locks.ends = locks.ends or {}
+    local refused = note_member(locks.ends, job, false, prefix)
+    if refused then return refused end
     local lock, value, own = lock_of(job, prefix)
     if not lock then return end
-    local refused = refusal({}, {{'GET', lock}, {'DEL', lock}})
+    refused = refusal({}, {{'GET', lock}, {'DEL', lock}})
     if refused then return own and refused or nil end
     local held = redis.pcall('GET', lock)
     if held == value then
@@ -73,6 +68,7 @@ local function note_lock(locks, job, prefix)
 end
 local function release(locks)
     for _, lock in ipairs(locks) do redis.call('DEL', lock) end
+    end_noted(locks.ends or {})
 end
 )lua";
 

@@ -2,9 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Pushes jobs of one key, in few round trips.
+// Pushes messages by a script that takes two arguments for each, in few round trips.
 
-#include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -14,33 +13,29 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
-/// The producer outlives this.
-class OrderedPushes {
+/// The producer and the script outlive this.
+class ScriptPushes {
   public:
-    /// Throws std::invalid_argument for a key that cannot be.
-    OrderedPushes(ProducerCore& producer, std::string_view key) : m_producer(producer), m_key(key) {
-        if (key.empty()) {
-            throw std::invalid_argument("the job has no key");
-        }
-        check_key(key);
-    }
+    ScriptPushes(ProducerCore& producer, const CachedScript& script, std::vector<std::string> keys)
+        : m_producer(producer), m_script(script), m_keys(std::move(keys)) {}
 
-    /// Adds a job with its ticket, and sends all that there are when they are many.
-    void add(std::string_view ticket, std::string_view job) {
-        append_argument(m_arguments, digits_of(ticket, m_producer.keys()));
-        append_argument(m_arguments, job);
+    /// Adds a message, and sends all that there are when they are many.
+    void add(std::string_view first, std::string_view second) {
+        append_argument(m_arguments, first);
+        append_argument(m_arguments, second);
         if (++m_count == most || m_arguments.size() >= PushChunk::most_bytes) {
             send();
         }
     }
-    /// Sends those that are left. Throws as ProducerCore::command; Error::pushed() counts the jobs
-    /// that are certainly there.
+    /// Sends those that are left. Throws as ProducerCore::command; Error::pushed() counts the
+    /// messages that are certainly there.
     void send() {
         if (m_count == 0) {
             return;
@@ -58,9 +53,8 @@ class OrderedPushes {
 
   private:
     void push() {
-        const CachedScript& script = push_in_order_script();
         try {
-            run("EVALSHA", script.sha1());
+            run("EVALSHA", m_script.sha1());
             return;
         } catch (const ReplyError& error) {
             // A user may have the right to EVAL alone. A script that was refused has changed
@@ -69,15 +63,15 @@ class OrderedPushes {
                 throw;
             }
         }
-        run("EVAL", script.source());
+        run("EVAL", m_script.source());
     }
     void run(std::string_view name, std::string_view script) {
         std::string command;
-        begin_command(command, 6 + 2 * m_count);
+        begin_command(command, 3 + m_keys.size() + 2 * m_count);
         append_argument(command, name);
         append_argument(command, script);
-        append_argument(command, 3);
-        for (const std::string& key : order_keys(m_producer.keys(), m_key)) {
+        append_argument(command, m_keys.size());
+        for (const std::string& key : m_keys) {
             append_argument(command, key);
         }
         command += m_arguments;
@@ -87,7 +81,8 @@ class OrderedPushes {
     static constexpr std::size_t most = 500;
 
     ProducerCore& m_producer;
-    const std::string m_key;
+    const CachedScript& m_script;
+    const std::vector<std::string> m_keys;
     std::string m_arguments;
     std::size_t m_count = 0;
     std::uint64_t m_done = 0;
