@@ -414,6 +414,7 @@ TEST_CASE_FIXTURE(Groups, "a commit after one that is in doubt changes nothing")
     redis.command({"EVAL", std::string(orizuru::detail::commit_group_script()), "1", key()});
     group.commit();
     CHECK(is(group.state(), GroupStage::waiting, 1, 1));
+    CHECK(jobs() == Texts{"a"});
     CHECK(redis.command({"TTL", key()}).integer == -1);
 }
 

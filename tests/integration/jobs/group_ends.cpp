@@ -158,11 +158,17 @@ TEST_CASE_FIXTURE(Ends,
 TEST_CASE_FIXTURE(Ends, "of many that are purged in one step, each counts, and the last one brings "
                         "the next job") {
     redis.del("q");
-    for (int i = 0; i < 2; ++i) { // a copy is no other member
-        redis.lpush(dead, entry_of(member));
-        redis.lpush(dead, entry_of(other));
+    for (const std::string& one : {member, member, other, other}) { // copies are one member
+        redis.lpush(dead, entry_of(one));
     }
-    CHECK(DeadList(uri, "q").purge() == 4);
+    DeadList list(uri, "q");
+    SUBCASE("all together") { CHECK(list.purge() == 4); }
+    SUBCASE("the copies of one first") {
+        CHECK(list.trim({.most = 2, .oldest = 0ms}) == 2);
+        CHECK(pending() == 1);
+        CHECK(jobs().empty());
+        CHECK(list.purge() == 2);
+    }
     CHECK(jobs() == Texts{"then"});
     CHECK(group->state().stage == GroupStage::done);
 }

@@ -151,6 +151,16 @@ void produce_buffered(const std::string& uri) {
 void produce_jobs(const std::string& uri) {
     JobProducer<Raw>(uri, "q").push_all({Raw{"a"}, Raw{"b"}});
 }
+void produce_groups(const std::string& uri) {
+    for (const bool any : {false, true}) {
+        JobGroup group(uri, "q", {.then = GroupThen("q", Raw{"then"})});
+        if (any) {
+            group.push("q", Raw{"a"});
+        }
+        group.commit();
+        static_cast<void>(group.state());
+    }
+}
 void produce_later(const std::string& uri) {
     Producer<Raw> producer(uri, "q");
     push_after(producer, 1h, Raw{"a"});
@@ -428,6 +438,7 @@ const std::vector<Row> rows{
     {"`BufferedProducer`", nothing, produce_buffered},
     {"`JobProducer`", nothing, produce_jobs},
     {"`KeyedJobProducer`", nothing, produce_with_keys},
+    {"`JobGroup`", nothing, produce_groups},
     {"a push for later", nothing, produce_later},
     {"a push within a bound", leave_a_job, produce_within_a_bound},
     {"a unique push, `extend_unique`", nothing, produce_unique_jobs},
