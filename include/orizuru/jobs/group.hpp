@@ -33,12 +33,14 @@
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/producer_options.hpp>
+#include <orizuru/reply.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,7 +93,7 @@ struct JobGroupOptions {
     /// Says if a member that goes to the dead list has ended.
     OnDead on_dead = OnDead::wait;
     /// Time after the last push in which it must be committed, or it ends: its members are handled
-    /// all the same, but nothing follows. At least 1 s.
+    /// all the same, but nothing follows. 1 s to 3650 days.
     std::chrono::milliseconds expires_after = std::chrono::hours(24);
     /// As in ProducerOptions.
     std::int64_t max_payload = ProducerOptions().max_payload;

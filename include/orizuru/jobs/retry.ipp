@@ -32,14 +32,14 @@ inline std::vector<std::string> keys_to_schedule(const GuardCore& guard, const s
 
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
-    using Awaited = Delivery::Awaited;
     constexpr std::size_t replaced = 3;
-    const bool leaves = guard.awaited(Awaited::by_key)
-                            ? !queue.empty() && queue != guard.keys().source()
-                            : guard.awaited(Awaited::by_group) && due.size() == replaced &&
-                                  due.back().find(group_prefix) == std::string::npos;
-    if (leaves) {
-        refuse_awaited(guard.awaited(Awaited::by_key) ? Awaited::by_key : Awaited::by_group);
+    if (guard.awaited(Delivery::Awaited::by_key) && !queue.empty() &&
+        queue != guard.keys().source()) {
+        refuse_awaited(Delivery::Awaited::by_key);
+    }
+    if (guard.awaited(Delivery::Awaited::by_group) && due.size() == replaced &&
+        due.back().find(group_prefix) == std::string::npos) {
+        refuse_awaited(Delivery::Awaited::by_group);
     }
     return guard.settle(
         guard.putting_off(schedule_body(), keys_to_schedule(guard, queue), std::move(due)));

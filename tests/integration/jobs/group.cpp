@@ -394,9 +394,11 @@ TEST_CASE_FIXTURE(Groups,
     CHECK(message_of<std::invalid_argument>([&] {
               JobGroup(uri, "q", {.then = GroupThen("other", Raw{"x"})});
           }).starts_with("the job that follows the group goes to queue 'other', which has not"));
-    CHECK(message_of<std::invalid_argument>([&] {
-              JobGroup(uri, "q", {.expires_after = 999ms});
-          }) == "a group's expires_after must be 1 s or more");
+    for (const auto time : {std::chrono::milliseconds(999), std::chrono::milliseconds::max()}) {
+        CHECK(message_of<std::invalid_argument>([&] {
+                  JobGroup(uri, "q", {.expires_after = time});
+              }) == "a group's expires_after must be 1 s to 3650 days");
+    }
     CHECK(message_of<std::invalid_argument>([] {
               GroupThen("q", Raw{"x"}, {.expires_after = 1s});
           }) == "the job that follows a group cannot expire");

@@ -303,4 +303,38 @@ TEST_CASE_FIXTURE(Ends, "a group that the user may not write to keeps its member
     redis.command({"ACL", "DELUSER", "clerk"});
 }
 
+TEST_CASE("in a Cluster members end in their group's slot, and a foreign one holds up nobody") {
+    orizuru::test::Cluster cluster(2);
+    auto redis = cluster.client_of("a");
+    const auto made = [&](const std::string& queue) {
+        JobGroup group(cluster.uri(), queue, {.then = GroupThen("{a}then", Raw{"then"})});
+        group.push("{a}x", Raw{"x"});
+        group.push("{a}y", Raw{"y"});
+        group.push("a", Raw{"z"});
+        group.commit();
+        return group;
+    };
+    JobGroup group = made("{a}x");
+    Consumer<Job<Raw>> consumer(cluster.uri(), "{a}x");
+    auto first = consumer.next(1s);
+    REQUIRE(first);
+    CHECK(orizuru::ack_unique(*first));
+    CHECK(Inspector(cluster.uri()).clear("{a}y", Place::waiting) == 1);
+    CHECK(group.state().pending == 1);
+    redis.lpush("orizuru:{a}:dead", Ends::entry_of(redis.lrange("a").front()));
+    CHECK(DeadList(cluster.uri(), "a").purge() == 1);
+    CHECK(group.state().stage == GroupStage::done);
+    CHECK(redis.llen("{a}then") == 1);
+    redis.del("a");
+
+    REQUIRE(cluster.owner("a") != cluster.owner("b"));
+    JobGroup stays = made("a");
+    const std::string foreign = redis.lrange("a").front();
+    cluster.client_of("b").lpush("b", {foreign, foreign});
+    cluster.client_of("b").lpush("orizuru:{b}:dead", Ends::entry_of(foreign));
+    CHECK(Inspector(cluster.uri()).clear("b", Place::waiting) == 2);
+    CHECK(DeadList(cluster.uri(), "b").purge() == 1);
+    CHECK(stays.state().pending == 3);
+}
+
 } // namespace group_ends_test

@@ -236,7 +236,8 @@ TEST_CASE("each key of a queue tells the queue's name") {
                                        keys.fences(),         keys.shards(),
                                        keys.ledger(),         keys.worker(id),
                                        keys.counts(),         keys.counts("20261125"),
-                                       keys.suspects(),       keys.suspects_asked()}) {
+                                       keys.suspects(),       keys.suspects_asked(),
+                                       keys.group("g")}) {
             CAPTURE(key);
             CHECK(queue_of_key(key) == queue);
         }

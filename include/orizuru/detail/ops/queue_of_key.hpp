@@ -23,9 +23,9 @@ namespace orizuru::detail {
         "fences",       "schedulers", "shards",    "ledger",         "scheduled:wake",
         "counts",       "writes",     "suspects",  "suspects:asked", "keyed",
         "keyed:upkeep", "cancelled"};
-    static constexpr std::array<std::string_view, 10> before_ids{
-        "heartbeat:", "processing:", "unique:", "progress:", "result:",
-        "once:",      "worker:",     "counts:", "key:",      "rate:"};
+    static constexpr std::array<std::string_view, 11> before_ids{
+        "heartbeat:", "processing:", "unique:", "progress:", "result:", "once:",
+        "worker:",    "counts:",     "key:",    "rate:",     "group:"};
     return std::ranges::find(words, text) != words.end() ||
            std::ranges::any_of(before_ids,
                                [&](std::string_view word) { return text.starts_with(word); });

@@ -84,8 +84,9 @@ ORIZURU_INLINE JobGroup::JobGroup(const Endpoint& endpoint, std::string queue,
                  {.max_payload = options.max_payload, .replicas = options.replicas}),
       m_id(detail::random_hex(32)),
       m_field(detail::group_field(m_producer.keys(), m_id)) {
-    if (options.expires_after < std::chrono::seconds(1)) {
-        throw std::invalid_argument("a group's expires_after must be 1 s or more");
+    if (options.expires_after < std::chrono::seconds(1) ||
+        options.expires_after > std::chrono::hours(24 * 3650)) {
+        throw std::invalid_argument("a group's expires_after must be 1 s to 3650 days");
     }
     m_producer.read(m_clock);
     open(options);

@@ -25,15 +25,22 @@ end
 
 /// The Lua functions by which ends count; they need the function refusal:
 ///
-/// note_end(ends, group, field, died): adds an end to `ends`, if the group waits for it; that of
+/// note_end(ends, group, field, died), which runs with each ack, so that refusal only says what is
+/// missing when something is: adds an end to `ends`, if the group waits for it; that of
 /// one that died only if it counts there. Returns an error or nothing: the reading part.
 ///
 /// end_noted(ends): the writing part. The last end of a group brings the job that follows.
 inline constexpr char group_ends_function[] = R"lua(
 local function note_end(ends, group, field, died)
-    local refused = refusal({}, {{'HMGET', group, 'x'}, {'HDEL', group, 'x'},
-        {'HINCRBY', group, 'x', '1'}, {'EXPIRE', group, '1'}})
-    if refused then return refused end
+    local allowed = redis.acl_check_cmd
+    local told, all = pcall(function()
+        return allowed('HMGET', group, 'x') and allowed('HDEL', group, 'x') and
+            allowed('HINCRBY', group, 'x', '1')
+    end)
+    if not told or not all then
+        return refusal({}, {{'HMGET', group, 'x'}, {'HDEL', group, 'x'},
+            {'HINCRBY', group, 'x', '1'}})
+    end
     local known = redis.pcall('HMGET', group, field, 'left', 'to', 'on_dead')
     if known.err then
         local other = string.find(known.err, 'WRONGTYPE', 1, true)
@@ -41,8 +48,10 @@ local function note_end(ends, group, field, died)
     end
     if not known[1] or died and known[4] ~= 'count' then return end
     local noted = (ends[group] or 0) + 1
-    if known[3] and tonumber(known[2]) <= noted then
-        refused = refusal({{known[3], 'list'}}, {{'LPUSH', known[3], 'x'}, {'TIME'}})
+    if tonumber(known[2]) <= noted then
+        local to = known[3]
+        local refused = refusal({}, {{'EXPIRE', group, '1'}})
+            or to and refusal({{to, 'list'}}, {{'LPUSH', to, 'x'}, {'TIME'}})
         if refused then return refused end
     end
     ends[group] = noted
