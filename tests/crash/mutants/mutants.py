@@ -1558,7 +1558,7 @@ MUTANTS = [
          "detail/keyed/dead_turns.hpp", 'if (error.code() != "WRONGTYPE") {', "if (true) {",
          "keyed_paths --test-case='a key whose list*'"),
     code("an inbox does what a job with a key asks for before it is refused", "postgres/inbox.hpp",
-         "        detail::GuardAccess::core(guard).refuse_if_ordered();\n", "",
+         "        detail::GuardAccess::core(guard).refuse_if_awaited();\n", "",
          "inbox --test-case='a job with a key*'"),
     code("middleware sees the payload of a guard that was moved away", "worker/job_context.hpp",
          "context != nullptr && !m_core->moved_from()", "context != nullptr",

@@ -215,6 +215,9 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
             commands.erase("RPOP"); // settled nevertheless
             needed[name].erase("RPOP");
         }
+        if (name == "list the jobs that run") {
+            commands.erase("TYPE"); // what a report of another type says is left out
+        }
         if (name == "take a turn of the fleet") {
             commands.erase("TYPE"); // it takes its key back from any value there
         }

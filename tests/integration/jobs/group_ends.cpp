@@ -8,6 +8,7 @@
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/detail/jobs/group/member_removal.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/worker.hpp>
