@@ -1851,7 +1851,7 @@ MUTANTS = [
          "std::exponential_distribution<double>(1 / m_weights[i])",
          "polling_sequence"),
     code("jobs are fetched for threads that are busy", "detail/worker/fetching_queue.hpp",
-         "m_consumer->limit(bounded(jobs_for(m_free)));", "m_consumer->limit(most_ahead());",
+         "bounded(std::min<std::int64_t>(jobs_for(m_free), m_most))", "most_ahead()",
          "worker_order --test-case='a fetch takes*'"),
     code("a quiet worker fetches", "detail/worker/polling/polled_queues.hpp",
          "void quiet() noexcept { m_quiet = true; }", "void quiet() noexcept {}",
