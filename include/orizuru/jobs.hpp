@@ -3,8 +3,8 @@
 #pragma once
 
 // Jobs on top of messages: the envelope, retries, schedules, recurrences, unique and bounded
-// pushes, groups, tools for dead lists and scheduled messages, progress, batches and pauses. You
-// can also include each header on its own.
+// pushes, tools for dead lists and scheduled messages, progress, batches and pauses. You can also
+// include each header on its own. Groups are in <orizuru/jobs/group.hpp>.
 
 #if __cplusplus < 202002L
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
@@ -16,7 +16,6 @@
 #include <orizuru/jobs/cron.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
-#include <orizuru/jobs/group.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/jobs/job_time.hpp>

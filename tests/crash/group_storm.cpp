@@ -16,6 +16,7 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
 #include <orizuru/worker.hpp>
 
 #include <sys/wait.h>

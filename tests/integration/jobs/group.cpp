@@ -8,6 +8,7 @@
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/handle_batch.hpp>

@@ -10,6 +10,7 @@
 
 #include <orizuru/detail/jobs/group/member_removal.hpp>
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/worker.hpp>
 

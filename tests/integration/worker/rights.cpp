@@ -12,6 +12,7 @@
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
 #include <orizuru/keyed.hpp>
 #include <orizuru/limits/rate_limit.hpp>
 #include <orizuru/once.hpp>
