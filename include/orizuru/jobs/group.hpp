@@ -111,10 +111,10 @@ enum class GroupStage {
 
 /// A group at one moment.
 struct GroupState {
-    GroupStage stage = GroupStage::gone;
-    std::uint64_t jobs = 0;    ///< pushed in all
-    std::uint64_t pending = 0; ///< which have not ended
-    std::uint64_t failed = 0;  ///< which have died, with OnDead::count
+    GroupStage stage = GroupStage::gone; ///< how far it is
+    std::uint64_t jobs = 0;              ///< pushed in all
+    std::uint64_t pending = 0;           ///< which have not ended
+    std::uint64_t failed = 0;            ///< which have died, with OnDead::count
 };
 
 /// Makes a group and pushes its members: one connection, used by one thread at a time.
