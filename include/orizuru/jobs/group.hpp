@@ -111,7 +111,7 @@ enum class GroupStage {
 
 /// A group at one moment.
 struct GroupState {
-    GroupStage stage = GroupStage::gone; ///< how far it is
+    GroupStage stage = GroupStage::gone; ///< its progress
     std::uint64_t jobs = 0;              ///< pushed in all
     std::uint64_t pending = 0;           ///< which have not ended
     std::uint64_t failed = 0;            ///< which have died, with OnDead::count

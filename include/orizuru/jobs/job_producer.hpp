@@ -66,7 +66,7 @@ struct JobOptions {
 template <class T>
 struct TimedJob {
     JobTime at; ///< as JobOptions::at
-    T payload;  ///< of any type that has a Codec
+    T payload;  ///< the message itself
 };
 
 /// Options of a JobProducer.
