@@ -127,7 +127,7 @@ class JobGroup {
     /// Blocks as Producer::push. Throws as Producer's constructor does, and as push;
     ///     std::invalid_argument for an expires_after that cannot be, and when `then` goes to a
     ///     queue of another hash tag.
-    JobGroup(const Endpoint& endpoint, std::string queue, JobGroupOptions options = {});
+    JobGroup(const Endpoint& endpoint, std::string queue, const JobGroupOptions& options = {});
 
     /// Makes a job and pushes it as a member; returns its id. Its times are by Redis' clock.
     /// Redis: a script, O(1).

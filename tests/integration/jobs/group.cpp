@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(
     push({"a", "b"});
     Worker worker(uri, options());
     orizuru::JobAttributes heard;
-    worker.handle<Raw>("q", [this, &heard, plain = handler()](JobContext<Raw>& job) mutable {
+    worker.handle<Raw>("q", [&heard, plain = handler()](JobContext<Raw>& job) mutable {
         heard = job.attributes();
         plain(job);
     });

@@ -31,10 +31,9 @@ namespace detail {
 
 inline void check_same_tag(const Keys& group, const Keys& other, std::string_view what) {
     if (tag_prefix(group) != tag_prefix(other)) {
-        throw std::invalid_argument(joined({what, " goes to queue '", other.source(),
-                                            "', which has not the hash tag of '", group.source(),
-                                            "': all queues of a group must share one, as "
-                                            "'{shop}orders' and '{shop}mails' do"}));
+        throw std::invalid_argument(
+            joined({what, " goes to queue '", other.source(), "', which has not the hash tag of '",
+                    group.source(), "': all queues of a group share one"}));
     }
 }
 
@@ -79,7 +78,7 @@ ORIZURU_INLINE void GroupThen::choose(const GroupJobOptions& options) {
 }
 
 ORIZURU_INLINE JobGroup::JobGroup(const Endpoint& endpoint, std::string queue,
-                                  JobGroupOptions options)
+                                  const JobGroupOptions& options)
     : m_producer(endpoint, std::move(queue),
                  {.max_payload = options.max_payload, .replicas = options.replicas}),
       m_id(detail::random_hex(32)),
