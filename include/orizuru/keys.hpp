@@ -33,7 +33,6 @@
 //                                           number, and the job that follows them; expires until
 //                                           it is committed, and an hour behind its end
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
-//   orizuru:{Q}:rate                string  the rate of the queue: its last grant's time; expires
 //   orizuru:{Q}:rate:<key>          string  a rate limit: when the next permit is due; expires
 //   orizuru:{Q}:cancelled           hash    ids of jobs to be cancelled while they run, until when
 //                                           that holds, and why; expires
@@ -143,8 +142,6 @@ class Keys {
     [[nodiscard]] std::string group(std::string_view id) const { return key("group:", id); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
-    /// String: the time of the last grant of the queue's rate, in microseconds; expires.
-    [[nodiscard]] std::string queue_rate() const { return key("rate"); }
     /// String: when the next permit of a rate limit is due; expires.
     [[nodiscard]] std::string rate(std::string_view limit_key) const {
         return key("rate:", limit_key);

@@ -18,7 +18,6 @@
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/keyed/order_scripts.hpp>
-#include <orizuru/detail/limits/grant_script.hpp>
 #include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
@@ -119,7 +118,6 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"remove some", remove_some_script()},
         {"run some", run_some_script()},
         {"cancel", cancel_script()},
-        {"grant to a queue", grant_script()},
         {"take a permit", take_permit_script.source()},
         {"request a cancel", request_cancel_script()},
         {"forget cancels", forget_cancels_script()},

@@ -400,12 +400,6 @@ inline void Scenes::unique_and_bounded() {
     by_guard("bury unlocked by a guard", "", {{"SET", lock.name, "ack id"}}, {lock, m_dead},
              {"ack id", "why"});
     const SceneKey any_lock{lock.name, ""};
-    const SceneKey rate{m_keys.queue_rate(), "string"};
-    add("grant to a queue", "", {}, {rate}, {"1000", "0", "1"});
-    add("grant to a queue", "behind a clock that was set back",
-        {{"SET", rate.name, "9000000000000000"}}, {rate}, {"1000", "2000", "2"});
-    add("grant to a queue", "for what waits", {{"LPUSH", "q", "x"}},
-        {rate, m_source, {m_keys.suspects(), "list"}}, {"1000", "2000", "2"});
     add("take a permit", "", {}, {{m_keys.rate("k"), "string"}}, {"10", "1", "100"});
     add("cancel", "a unique job", {{"LPUSH", "q", "x"}, {"SET", lock.name, "ack id"}},
         {m_source, m_dead, any_lock}, {"x", "why", "x", "", "ack id"});

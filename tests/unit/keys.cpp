@@ -56,9 +56,7 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.order("id"),
             keys.keyed(),
             keys.keyed_upkeep(),
-            keys.group("g"),
-            keys.queue_rate(),
-            keys.rate("id")};
+            keys.group("g")};
 }
 
 std::string refusal(std::string_view queue) {
@@ -99,8 +97,6 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.keyed() == "orizuru:{mail}:keyed");
     CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
     CHECK(keys.group("g") == "orizuru:{mail}:group:g");
-    CHECK(keys.queue_rate() == "orizuru:{mail}:rate");
-    CHECK(keys.rate("a") == "orizuru:{mail}:rate:a");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {

@@ -8,7 +8,6 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
-#include <orizuru/limits/rate.hpp>
 
 #include <chrono>
 #include <memory>
@@ -17,6 +16,14 @@
 #include <string_view>
 
 namespace orizuru {
+
+/// A rate.
+struct Rate {
+    /// 1 to 1,000,000 permits.
+    int most = 1;
+    /// In each span of this length, 1 ms to 24 h.
+    std::chrono::milliseconds per = std::chrono::seconds(1);
+};
 
 /// Gives permits to all that use a limit of this name, on any host, by Redis' clock. No span of
 /// `per` has more than `most` of them, wherever it begins. They are spaced evenly and not saved up,

@@ -20,7 +20,6 @@ ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
     Keys keys = checked(std::move(queue));
     detail::validate(options, "queue '" + keys.source() + "'");
     detail::validate(batch);
-    detail::refuse_rate(options, keys.source(), "handle_batch");
     if (std::ranges::any_of(m_core->queues,
                             [&](const auto& other) { return other->queue() == keys.source(); })) {
         throw std::invalid_argument("queue '" + keys.source() + "' is handled already");

@@ -244,7 +244,6 @@ ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
             throw std::invalid_argument("queue '" + queue->queue() + "' is handled already");
         }
     }
-    detail::refuse_rate(options, shards.front(), "handle_shards");
     const auto before = std::ssize(queues);
     for (const std::string& shard : shards) {
         add(shard, options, handling);

@@ -8,7 +8,6 @@
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/scheduler_options.hpp>
-#include <orizuru/limits/rate.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/job_observer.hpp>
 #include <orizuru/worker/worker_event.hpp>
@@ -131,14 +130,6 @@ struct QueueOptions {
     /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
     /// (once.hpp).
     std::function<void()> on_beat = {};
-    /// At most so many of its jobs begin in any span, in all processes together, evenly spaced by
-    /// Redis' clock: `.rate = {{.most = 100, .per = std::chrono::seconds(1)}}`. Empty: as many as
-    /// can. The others wait in Redis. All processes of a queue give the same rate. What is counted
-    /// is the grant: a job begins at most 50 ms behind it, or goes back. `prefetch` must be 1;
-    /// handle_batch and handle_shards take no rate. For a rate of each customer, see RateLimit.
-    /// Redis: one more script for each job, and one in about a second for a process that waits
-    /// behind others.
-    std::optional<Rate> rate = {};
 };
 
 /// The options of one kind of jobs; where one is empty, that of the queue holds.

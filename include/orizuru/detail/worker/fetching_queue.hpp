@@ -76,15 +76,13 @@ class FetchingQueue : public ServedQueue {
         }
         connect();
     }
-    /// Tells how many threads are free for the jobs of the next fetch, and how many jobs it may
-    /// take at most. For the thread that calls `take`, before it. Connects again when the queue was
-    /// closed. Throws as open() does.
-    void bound(int free, int most = largest_batch) {
+    /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
+    /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
+    void limit(int free) {
         if (!m_consumer) {
             connect();
         }
         m_free = free;
-        m_most = most;
         limit_fetch();
     }
     void mark_suspects() noexcept override {
@@ -222,7 +220,7 @@ class FetchingQueue : public ServedQueue {
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {
-            m_consumer->limit(bounded(std::min<std::int64_t>(jobs_for(m_free), m_most)));
+            m_consumer->limit(bounded(jobs_for(m_free)));
         }
     }
 
@@ -277,10 +275,9 @@ class FetchingQueue : public ServedQueue {
     Scratch m_scratch; ///< for the thread inside `take`
     std::shared_ptr<NodeLinks> m_links;
     std::shared_ptr<const Wake> m_news;
-    int m_free = 1;             ///< for the thread inside `take`
-    int m_most = largest_batch; ///< too
-    TimePoint m_taken_at;       ///< the last job's; for the same thread
-    std::mutex m_closing;       ///< guards what follows
+    int m_free = 1;       ///< for the thread inside `take`
+    TimePoint m_taken_at; ///< the last job's; for the same thread
+    std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;
     std::vector<ConsumerCore::Remainder> m_former; ///< that a pause has closed

@@ -116,10 +116,6 @@ ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
     if (!goes_as_member() || end_cancelled() || end_expired()) {
         return false;
     }
-    if (m_queue.limit() != nullptr && !m_queue.limit()->begin()) {
-        perform(&JobSettling::release);
-        return false;
-    }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
         // A refused ack is not repeated: only a thread that goes on with the handler could do so.
         // The job is released instead and taken anew.

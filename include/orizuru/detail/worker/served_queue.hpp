@@ -7,7 +7,6 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/limits/queue_limit.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
@@ -103,10 +102,6 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] virtual const KindOptions& options_of(std::string_view /*kind*/) const noexcept {
         return m_of_no_kind;
     }
-    /// Null where all processes together have no limit.
-    [[nodiscard]] QueueLimit* limit() const noexcept { return m_limit.get(); }
-    /// Before open().
-    void set_limit(std::unique_ptr<QueueLimit> limit) noexcept { m_limit = std::move(limit); }
     /// A collector of this process has put messages apart. Any thread.
     virtual void mark_suspects() noexcept = 0;
     /// The jobs that handlers have begun and end later; null where no handler does.
@@ -209,7 +204,6 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
     std::shared_ptr<InFlight> m_in_flight;
-    std::unique_ptr<QueueLimit> m_limit;
     bool m_keyed = false;
     QueueCounts m_counts;
     Cancellations m_cancellations;

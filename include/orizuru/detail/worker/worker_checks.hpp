@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
-#include <orizuru/detail/limits/grant_script.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -63,14 +62,6 @@ inline void validate(const KindOptions& options) {
     check_limits(options.time_limit, options.expires_after);
 }
 
-/// Throws where a queue that has a rate cannot be served in this way.
-inline void refuse_rate(const QueueOptions& options, const std::string& queue,
-                        const std::string& way) {
-    if (options.rate) {
-        throw std::invalid_argument("queue '" + queue + "': " + way + " takes no rate");
-    }
-}
-
 inline void validate(const QueueOptions& options) {
     validate(consumer_options({}, options));
     validate(options.retry);
@@ -81,13 +72,6 @@ inline void validate(const QueueOptions& options) {
     }
     validate(options.dead);
     check_count("weight", options.weight, 1'000'000);
-    if (options.rate) {
-        check_rate(*options.rate);
-        if (options.prefetch > 1) {
-            throw std::invalid_argument("with a rate, prefetch must be 1: what is fetched ahead "
-                                        "would not wait for its turn in Redis");
-        }
-    }
     if (options.max_recoveries < 0) {
         throw std::invalid_argument("max_recoveries must not be negative");
     }

@@ -10,7 +10,6 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/limits/queue_rate.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/worker/async/in_flight.hpp>
 #include <orizuru/detail/worker/async/progress_writer.hpp>
@@ -124,9 +123,6 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     const auto links = std::make_shared<NodeLinks>(endpoint);
     const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {
-        if (const auto& rate = queue->options().rate) {
-            queue->set_limit(std::make_unique<QueueRate>(endpoint, queue->keys(), *rate));
-        }
         queue->open(links, news);
     }
     dispatcher.emplace(queues, shared, news);
@@ -181,11 +177,6 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     }
     if (dispatcher) {
         dispatcher->request_stop();
-    }
-    for (const auto& queue : queues) {
-        if (QueueLimit* const limit = queue->limit()) {
-            limit->cut_off();
-        }
     }
     shared->stop.request_stop(); // calls the handlers' stop callbacks, which may take long
     if (dispatcher) {

@@ -6,13 +6,10 @@
 // queue is paused, fetching is forbidden or as many of its tasks run as may, and for a moment after
 // a middleware has passed the queue over or a fetch has failed.
 
-#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
-#include <orizuru/detail/limits/queue_limit.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -93,15 +90,6 @@ class QueueGate {
     [[nodiscard]] bool closed() const noexcept {
         return m_paused || m_fetching_forbidden || m_queue.full();
     }
-    std::shared_ptr<Task> take_most(const std::stop_token& token, Awaited* awaited, int free,
-                                    int most = largest_batch) {
-        m_queue.bound(free, most);
-        m_disconnected = false;
-        return m_queue.take(token, awaited);
-    }
-    std::shared_ptr<Task> fetch_admitted(QueueLimit& limit, const std::stop_token& token, int free);
-    std::shared_ptr<Task> wait_and_admit(QueueLimit& limit, const std::stop_token& token,
-                                         Awaited& awaited, int free);
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
         close_for(failure_pause);
@@ -123,10 +111,9 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
-        QueueLimit* const limit = in_hand() == 0 ? m_queue.limit() : nullptr;
-        task = limit == nullptr     ? take_most(token, awaited, free)
-               : awaited == nullptr ? fetch_admitted(*limit, token, free)
-                                    : wait_and_admit(*limit, token, *awaited, free);
+        m_queue.limit(free);
+        m_disconnected = false;
+        task = m_queue.take(token, awaited);
         return task != nullptr;
     };
     try {
@@ -142,47 +129,6 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     } catch (...) {
         tell_thrown([this](std::string_view what) { fail(what); });
     }
-    return task;
-}
-
-/// Fetches as many jobs as are admitted; closes the gate until some are.
-inline std::shared_ptr<Task> QueueGate::fetch_admitted(QueueLimit& limit,
-                                                       const std::stop_token& token, int free) {
-    const auto admitted = limit.admit(QueueLimit::Jobs::unfetched, free);
-    if (admitted.most == 0) {
-        if (!admitted.empty) {
-            m_opens_at = admitted.again;
-        }
-        return nullptr;
-    }
-    std::shared_ptr<Task> task = take_most(token, nullptr, free, admitted.most);
-    if (task) {
-        limit.fetched(1 + static_cast<int>(in_hand()));
-    }
-    return task;
-}
-
-/// A job that a wait has brought and that is not admitted yet goes back: it may be another process'
-/// turn.
-inline std::shared_ptr<Task> QueueGate::wait_and_admit(QueueLimit& limit,
-                                                       const std::stop_token& token,
-                                                       Awaited& awaited, int free) {
-    std::shared_ptr<Task> task = take_most(token, &awaited, free, 1);
-    if (!task) {
-        return nullptr;
-    }
-    QueueLimit::Admission admitted{.again = Clock::now() + failure_pause};
-    const auto put_back = at_exit([&] {
-        if (admitted.most == 0) {
-            m_opens_at = admitted.again;
-            task->requeue({});
-        }
-    });
-    admitted = limit.admit(QueueLimit::Jobs::at_hand, 1);
-    if (admitted.most == 0) {
-        return nullptr;
-    }
-    limit.fetched(1);
     return task;
 }
 
