@@ -252,6 +252,27 @@ TEST_CASE_FIXTURE(Ends, "what kills its consumers is buried, and counts where th
     check_one_has_ended(on_dead == OnDead::count ? 1 : 0);
 }
 
+TEST_CASE_FIXTURE(Ends, "numbers of a group that are none are told, and hold up no collector") {
+    begin(OnDead::count);
+    const std::string key = redis.keys("orizuru:{q}:group:*").at(0);
+    std::string field = "left";
+    SUBCASE("of those left") {}
+    SUBCASE("of the failed") { field = "failed"; }
+    redis.command({"HSET", key, field, "many"});
+    const std::string why = orizuru::test::message_of<orizuru::ReplyError>(
+        [&] { inspector.remove("q", only(Place::waiting)); });
+    CHECK(why.find(key + " has no number") != std::string::npos);
+    CHECK(redis.llen("q") == 1);
+    hold_and_die(uri);
+    for (const std::string& heartbeat : redis.keys("orizuru:{q}:heartbeat:*")) {
+        redis.del(heartbeat);
+    }
+    GarbageCollector collector(uri, "q", {.max_recoveries = 0, .grace = 0ms});
+    CHECK(eventually([&] { return collector.collect().buried == 1; }));
+    CHECK(redis.llen(dead) == 1);
+    CHECK(held_jobs().empty());
+}
+
 TEST_CASE_FIXTURE(Ends, "what no worker can read is buried, and counts where the dead count") {
     begin(OnDead::count);
     Worker worker(uri, options());

@@ -41,12 +41,17 @@ local function note_end(ends, group, field, died)
         return refusal({}, {{'HMGET', group, 'x'}, {'HDEL', group, 'x'},
             {'HINCRBY', group, 'x', '1'}})
     end
-    local known = redis.pcall('HMGET', group, field, 'left', 'to', 'on_dead')
+    local known = redis.pcall('HMGET', group, field, 'left', 'to', 'on_dead', 'failed')
     if known.err then
         local other = string.find(known.err, 'WRONGTYPE', 1, true)
         return other and redis.error_reply('WRONGTYPE ' .. group .. ' is no hash') or known
     end
     if not known[1] or died and known[4] ~= 'count' then return end
+    for _, number in ipairs({known[2] or '', known[5] or ''}) do
+        if not string.find(number, '^%d+$') then
+            return redis.error_reply('ERR ' .. group .. ' has no number of its members')
+        end
+    end
     local noted = (ends[group] or 0) + 1
     if tonumber(known[2]) <= noted then
         local to = known[3]
