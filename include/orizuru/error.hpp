@@ -51,7 +51,7 @@ class ConnectionError : public Error {
         in_doubt ///< the command may or may not have run
     };
 
-    /// `what` is the text of what(). By default, nothing has run.
+    /// Takes the text for what(). By default, the command has not run.
     explicit ConnectionError(const std::string& what, Outcome outcome = Outcome::not_run)
         : Error(what), m_outcome(outcome) {}
 
@@ -66,7 +66,7 @@ class ConnectionError : public Error {
 /// may now answer at the address (READONLY, MASTERDOWN): then the next use reconnects.
 class ReplyError : public Error {
   public:
-    /// `code` is the first word of Redis' error, `what` the text of what().
+    /// Takes the first word of Redis' error as the code, and the text for what().
     [[gnu::cold]] ReplyError(std::string code, const std::string& what)
         : Error(what), m_code(std::make_shared<const std::string>(std::move(code))) {}
 
@@ -108,7 +108,7 @@ class EncodeError : public Error {
 /// list; you can call `next()` again.
 class DecodeError : public Error {
   public:
-    /// `what` is the text of what(), `payload` has the bytes of the message.
+    /// Takes the text for what(), and the bytes of the message.
     [[gnu::cold]] DecodeError(const std::string& what, std::string payload)
         : Error(what), m_payload(std::make_shared<const std::string>(std::move(payload))) {}
 

@@ -16,8 +16,8 @@
 // dropped it, and when it was removed from the dead list. A job that waits for its next try or is
 // dead has not ended, unless the dead count (OnDead::count).
 //
-// Members are handled by workers; a plain consumer settles one by ack_unique (unique.hpp). A plain
-// ack of a consumer, and whoever takes a job from Redis by other means, leaves the group waiting.
+// Members are handled by workers; a plain consumer settles one by ack_unique (unique.hpp). After a
+// consumer's plain ack, or when somebody takes a member from Redis by hand, the group waits on.
 //
 // Redis: the hash Keys::group, beside the queue that the group is made with.
 

@@ -9,7 +9,8 @@
 #include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
-#include <orizuru/detail/worker/stops/linked_stop.hpp>
+#include <orizuru/detail/worker/job_host.hpp>
+#include <orizuru/detail/worker/stops/run_stop.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
@@ -33,62 +34,6 @@
 namespace orizuru {
 
 namespace detail {
-
-struct JobHead;
-
-/// The questions and requests of a job to its worker.
-class JobHost {
-  public:
-    JobHost() = default;
-    JobHost(const JobHost&) = delete;
-    JobHost& operator=(const JobHost&) = delete;
-    virtual ~JobHost() = default;
-
-    [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
-    [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
-    /// By Redis' clock, as far as it is known.
-    [[nodiscard]] virtual JobTime now() const noexcept = 0;
-    /// Returns when the job that is made now was taken: later than the one before it.
-    [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
-    virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
-    /// Does the same without a wait: `told` hears the result, on a thread of the worker.
-    virtual void progress(std::string_view job_id, double fraction, std::string_view note,
-                          std::function<void(bool)> told) = 0;
-    virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
-};
-
-/// Fields of a job that a worker keeps whatever happens to its guard: a handler may move that away,
-/// and the job with it.
-struct JobHead {
-    std::string id;
-    int attempt = 0;
-    JobTime enqueued_at;
-    std::optional<JobTime> expires_at;
-    std::string unique_id;
-    std::string unique_queue;
-    JobTime first_enqueued_at;
-    std::string kind;
-    JobAttributes attributes;
-    std::string key;
-    std::string ticket;
-    std::string group;
-};
-
-template <class T>
-[[nodiscard]] JobHead head_of(const Job<T>& job) {
-    return {job.id,
-            job.attempt,
-            job.enqueued_at,
-            job.expires_at,
-            job.unique_id,
-            job.unique_queue,
-            job.first_enqueued_at,
-            job.kind,
-            job.attributes,
-            job.key,
-            job.ticket,
-            job.group};
-}
 
 class FetchingQueue;
 class HandlerCall;
@@ -140,7 +85,7 @@ class JobRun {
         JobAttributes changed = m_head.attributes;
         changed.insert_or_assign(std::string(name), std::move(value));
         detail::check_attributes(changed);
-        const std::lock_guard lock(m_stopping);
+        const std::lock_guard lock(m_changing);
         m_head.attributes = std::move(changed);
         m_attributes_changed = true;
     }
@@ -163,25 +108,10 @@ class JobRun {
     /// The token hears of nothing once the run has ended, also when the handler has moved the guard
     /// away. Each call of a handler with a time limit has a token of its own, which hears of
     /// nothing once the call has ended; before and behind it, a middleware gets the run's.
-    [[nodiscard]] std::stop_token stop_token() const {
-        const std::lock_guard lock(m_stopping);
-        if (m_limited) {
-            return m_limited->get_token();
-        }
-        if (!m_stop) {
-            m_stop.emplace(m_host->stop_token());
-            if (m_cancelled) {
-                m_stop->source().request_stop();
-            }
-        }
-        return m_stop->token();
-    }
+    [[nodiscard]] std::stop_token stop_token() const { return m_stop.token(m_host->stop_token()); }
     /// The reason for which the job is to be cancelled (Inspector::cancel); nothing while it is
     /// not. Any thread.
-    [[nodiscard]] std::optional<std::string> cancelled() const {
-        const std::lock_guard lock(m_stopping);
-        return m_cancelled;
-    }
+    [[nodiscard]] std::optional<std::string> cancelled() const { return m_stop.cancelled(); }
 
     /// False when another worker may have the job, because Redis has not heard from this one for
     /// the lease, or because the job was requeued. Effects from then on may happen twice. Time in
@@ -278,38 +208,8 @@ class JobRun {
     }
     /// Any thread.
     [[nodiscard]] std::optional<JobAttributes> changed_attributes() const {
-        const std::lock_guard lock(m_stopping);
+        const std::lock_guard lock(m_changing);
         return m_attributes_changed ? std::optional(m_head.attributes) : std::nullopt;
-    }
-    void limit_to(std::optional<std::stop_source> stop) noexcept {
-        const std::lock_guard lock(m_stopping);
-        m_limited = std::move(stop);
-        if (m_limited && m_cancelled) {
-            m_limited->request_stop();
-        }
-    }
-    /// Once: requests a stop on this thread.
-    void cancel(std::string_view reason) {
-        std::unique_lock lock(m_stopping);
-        if (m_cancelled) {
-            return;
-        }
-        m_cancelled = reason;
-        m_is_cancelled.store(true, std::memory_order_release);
-        std::optional<std::stop_source> limited = m_limited;
-        std::optional<std::stop_source> own;
-        if (m_stop) {
-            own = m_stop->source();
-        }
-        lock.unlock(); // the handler's stop callbacks may ask for the token
-        for (auto* const stop : {&limited, &own}) {
-            if (*stop) {
-                (*stop)->request_stop();
-            }
-        }
-    }
-    [[nodiscard]] bool is_cancelled() const noexcept {
-        return m_is_cancelled.load(std::memory_order_acquire);
     }
 
     detail::JobHost* m_host;
@@ -317,12 +217,8 @@ class JobRun {
     const std::chrono::steady_clock::time_point m_taken_at = m_host->take_time();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
-    /// Guards the next three, and a change of the attributes; m_mutex may be held for a settlement.
-    mutable std::mutex m_stopping;
-    mutable std::optional<detail::LinkedStop> m_stop; ///< once somebody has asked for it
-    std::optional<std::stop_source> m_limited;        ///< while a handler with a time limit runs
-    std::optional<std::string> m_cancelled;           ///< why, once it is
-    std::atomic<bool> m_is_cancelled{false};
+    mutable detail::RunStop m_stop;
+    mutable std::mutex m_changing; ///< guards changes of the attributes, and the next
     bool m_attributes_changed = false;
     Stage m_stage = Stage::before;
     std::atomic<double> m_fraction{0};

@@ -38,7 +38,7 @@ class HandlerCall {
         for (JobRun* const job : m_jobs) {
             job->m_stage = JobRun::Stage::begun;
             if (m_limit) {
-                job->limit_to(m_limit->stop());
+                job->m_stop.limit_to(m_limit->stop());
             }
         }
     }
@@ -57,7 +57,7 @@ class HandlerCall {
             return;
         }
         for (JobRun* const job : m_jobs) {
-            job->limit_to({});
+            job->m_stop.limit_to({});
             if (exceeded) {
                 job->m_stage = JobRun::Stage::out_of_time;
             }

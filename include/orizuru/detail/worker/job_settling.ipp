@@ -143,7 +143,7 @@ ORIZURU_INLINE std::optional<JobTime> JobSettling::expires_at() const {
 ORIZURU_INLINE bool JobSettling::end_cancelled() {
     const std::optional<std::string> reason = m_queue.cancellations().reason_of(m_job.id());
     if (reason) {
-        m_job.cancel(*reason);
+        m_job.m_stop.cancel(*reason);
         fail_by_cancel();
     }
     return reason.has_value();
@@ -164,7 +164,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::requeuing) {
         return; // the next run of the job decides
     }
-    const bool cancelled = m_job.is_cancelled();
+    const bool cancelled = m_job.m_stop.is_cancelled();
     const bool undone = HandlerCall::undone(m_job, handling);
     if (by == SettledBy::nobody && undone && !cancelled) {
         perform(&JobSettling::give_back);
@@ -379,7 +379,7 @@ ORIZURU_INLINE void JobSettling::on_acked(bool done) {
         return;
     }
     tell_success();
-    if (m_job.is_cancelled()) {
+    if (m_job.m_stop.is_cancelled()) {
         tell_too_late();
     }
     m_queue.cancellations().end(m_job.id());

@@ -33,7 +33,7 @@ class JobTask : public Task {
     [[nodiscard]] const JobRun& job() const noexcept override { return m_run; }
     void cancel(std::string_view job_id, std::string_view reason) override {
         if (m_run.id() == job_id) {
-            m_run.cancel(reason);
+            m_run.m_stop.cancel(reason);
         }
     }
     [[nodiscard]] JobRun& job() noexcept { return m_run; }

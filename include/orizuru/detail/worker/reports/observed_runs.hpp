@@ -78,7 +78,8 @@ class ObservedRuns {
         if (by == SettledBy::requeuing) {
             return {JobEnd::Outcome::requeued};
         }
-        const bool interrupted = handling.interrupted && !job.failure() && !job.is_cancelled();
+        const bool interrupted =
+            handling.interrupted && !job.failure() && !job.m_stop.is_cancelled();
         if (by == SettledBy::nobody && interrupted) {
             return {JobEnd::Outcome::requeued};
         }

@@ -9,34 +9,27 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/timed_wait.hpp>
 #include <orizuru/detail/collector/passes.hpp>
-#include <orizuru/detail/redis/any_exists.hpp>
-#include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/place/node_lines.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
-#include <orizuru/detail/worker/stops/cancel_scripts.hpp>
-#include <orizuru/detail/worker/stops/cancellations.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/upkeep/loop_watch.hpp>
+#include <orizuru/detail/worker/upkeep/queue_requests.hpp>
 #include <orizuru/detail/worker/upkeep/queue_schedulers.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
-#include <orizuru/reply.hpp>
-#include <orizuru/worker/job_context.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -49,7 +42,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -80,17 +72,6 @@ class QueueUpkeep {
     void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
     void read_clock();
-    void check_requests_first();
-    void check_requests();
-    void check_pause(const std::string& queue, bool paused);
-    void cancel(ServedQueue& queue);
-    void forget_ended(ServedQueue& queue);
-    void leave_cancelling(ServedQueue& queue, const ReplyError& error);
-    [[nodiscard]] bool leave_unreadable(const ServedQueues& queues);
-    [[nodiscard]] bool may_cancel(const ServedQueue& queue) const {
-        return !m_uncancelled.contains(queue.queue());
-    }
-    [[nodiscard]] bool any_requests(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
     [[nodiscard]] bool is_here(const std::string& queue) const {
         const auto& place = EndpointParts::of(m_endpoint).place;
@@ -101,15 +82,12 @@ class QueueUpkeep {
     Endpoint m_endpoint;
     ServedQueues m_queues;
     WorkerShared& m_shared;
-    Dispatcher& m_dispatcher;
     const RunningTasks& m_running;
     NodeLines& m_lines;
     std::optional<NodeLines::Loan> m_line; ///< while a chore is done
     std::shared_ptr<Connection> m_connection;
     ServerClock m_clock;
-    std::set<std::string> m_paused;
-    std::set<std::string> m_uncancelled; ///< the user may not read what is to be cancelled there
-    bool m_together = true;              ///< one command may ask for the requests of all queues
+    QueueRequests m_requests;
 
     Chores m_chores;
     std::deque<QueueReport> m_reports;
@@ -123,15 +101,15 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
     : m_endpoint(std::move(endpoint)),
       m_queues(std::move(queues)),
       m_shared(shared),
-      m_dispatcher(dispatcher),
       m_running(running),
       m_lines(lines),
-      m_connection(std::make_shared<Connection>(m_endpoint)) {
+      m_connection(std::make_shared<Connection>(m_endpoint)),
+      m_requests(m_queues, *m_connection, dispatcher, m_running) {
     const NodeLines::Loan line(m_lines, *m_connection);
-    check_requests_first();
+    m_requests.check_first(m_endpoint.connect_timeout());
     read_clock();
     m_chores.add({.what = "watching the queues", .step = [this] {
-                      check_requests();
+                      m_requests.check();
                       read_clock();
                       return deadline_in(m_shared.options.recheck);
                   }});
@@ -302,164 +280,6 @@ inline void QueueUpkeep::read_clock() {
     for (const auto& queue : m_queues) {
         queue->set_time(m_clock.time());
     }
-}
-
-/// While a queue moves to another node, a start waits and is not refused; so does its consumer's.
-inline void QueueUpkeep::check_requests_first() {
-    const TimePoint deadline = Clock::now() + m_endpoint.connect_timeout();
-    JitteredPauses pauses;
-    while (true) {
-        try {
-            return check_requests();
-        } catch (const ReplyError& error) {
-            if (error.code() != "TRYAGAIN" || Clock::now() >= deadline) {
-                throw;
-            }
-        }
-        std::this_thread::sleep_until(std::min(deadline_in(pauses.next()), deadline));
-    }
-}
-
-/// Looks for pauses, then for jobs that are to be cancelled.
-inline void QueueUpkeep::check_requests() {
-    const bool any = any_requests(m_queues);
-    std::vector<ServedQueue*> asked;
-    for (const auto& queue : m_queues) {
-        const bool some = any && (m_queues.size() == 1 || any_requests({queue}));
-        const std::string pause = queue->keys().paused();
-        check_pause(queue->queue(), some && any_exists(*m_connection, {&pause, 1}).value_or(true));
-        if (some && may_cancel(*queue)) {
-            asked.push_back(&*queue);
-        } else {
-            queue->cancellations().replace({});
-            queue->cancellations().forget(queue->cancellations().ended());
-        }
-    }
-    for (ServedQueue* const queue : asked) {
-        try {
-            cancel(*queue);
-        } catch (const ReplyError& error) {
-            if (is_for_now(error)) {
-                throw;
-            }
-            leave_cancelling(*queue, error);
-        }
-    }
-}
-
-inline void QueueUpkeep::check_pause(const std::string& queue, bool paused) {
-    if (paused && m_paused.insert(queue).second) {
-        m_dispatcher.pause(queue);
-    } else if (!paused && m_paused.erase(queue) > 0) {
-        m_dispatcher.resume(queue);
-    }
-}
-
-inline void QueueUpkeep::cancel(ServedQueue& queue) {
-    forget_ended(queue);
-    const std::string key = queue.keys().cancelled();
-    Reply reply = m_connection->command(key, "HGETALL", key);
-    if (!is_strings(reply) || reply.elements.size() % 2 != 0) {
-        refuse(*m_connection, "HGETALL");
-    }
-    Cancellations::Requests requests;
-    for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
-        CancelRequest request{std::move(reply.elements[i + 1].text)};
-        if (!request.over(queue.now())) {
-            requests.emplace(std::move(reply.elements[i].text), std::move(request));
-        }
-    }
-    queue.cancellations().replace(requests); // first: a job that begins from now on looks there
-    if (requests.empty()) {
-        return;
-    }
-    for (const auto& task : m_running(queue)) {
-        std::vector<std::string> found;
-        task->each_job([&](const JobRun& job) {
-            if (requests.contains(job.id())) {
-                found.push_back(job.id());
-            }
-        });
-        for (const std::string& job_id : found) {
-            if (const auto reason = queue.cancellations().reason_of(job_id)) {
-                task->cancel(job_id, *reason);
-            }
-        }
-    }
-}
-
-/// While Redis refuses that, they wait for the next look.
-inline void QueueUpkeep::forget_ended(ServedQueue& queue) {
-    const Cancellations::Requests ended = queue.cancellations().ended();
-    if (ended.empty()) {
-        return;
-    }
-    std::vector<std::string> arguments;
-    for (const auto& [job_id, request] : ended) {
-        arguments.push_back(job_id);
-        arguments.push_back(request.value);
-    }
-    const std::string key = queue.keys().cancelled();
-    try {
-        m_connection->command(key, "EVAL", forget_cancels_script(), 1, key, arguments);
-        queue.cancellations().forget(ended);
-    } catch (const ReplyError& error) {
-        if (!is_for_now(error)) {
-            throw;
-        }
-    }
-}
-
-/// A user without the right to its requests goes without, and hears of that once.
-inline void QueueUpkeep::leave_cancelling(ServedQueue& queue, const ReplyError& error) {
-    m_uncancelled.insert(queue.queue());
-    queue.cancellations().replace({});
-    m_shared.events.tell_failed("looking for jobs to cancel", queue.queue(), error.what(),
-                                std::chrono::hours(24 * 365));
-}
-
-/// Leaves out the queues whose requests the user may not see; returns whether there are such.
-inline bool QueueUpkeep::leave_unreadable(const ServedQueues& queues) {
-    bool any = false;
-    for (const auto& queue : queues) {
-        if (!may_cancel(*queue)) {
-            continue;
-        }
-        try {
-            const std::string key = queue->keys().cancelled();
-            static_cast<void>(any_exists(*m_connection, {&key, 1}));
-        } catch (const ReplyError& error) {
-            if (error.code() != "NOPERM") {
-                throw;
-            }
-            leave_cancelling(*queue, error);
-            any = true;
-        }
-    }
-    return any;
-}
-
-/// True also when it is not known, because Redis does not answer for all queues at once.
-inline bool QueueUpkeep::any_requests(const ServedQueues& queues) {
-    if (queues.empty()) { // jobs only recur here
-        return false;
-    }
-    if (!m_together && queues.size() > 1) {
-        return true;
-    }
-    std::vector<std::string> keys;
-    for (const auto& queue : queues) {
-        keys.push_back(queue->keys().paused());
-        if (may_cancel(*queue)) {
-            keys.push_back(queue->keys().cancelled());
-        }
-    }
-    const std::optional<bool> any = any_exists(*m_connection, keys);
-    if (!any && leave_unreadable(queues)) {
-        return any_requests(queues);
-    }
-    m_together = m_together && any.has_value();
-    return any.value_or(true);
 }
 
 } // namespace orizuru::detail
