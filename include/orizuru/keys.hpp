@@ -33,6 +33,10 @@
 //                                           number, and the job that follows them; expires until
 //                                           it is committed, and an hour behind its end
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
+//   orizuru:{Q}:rate                string  the rate of the queue (Worker::limit), as the next one
+//   orizuru:{Q}:slots               zset    the slots for handlers that processes have, by when
+//                                           they lapse
+//   orizuru:{Q}:slots:freed         list    wakes a process that waits for a slot
 //   orizuru:{Q}:rate:<key>          string  a rate limit: when the next permit is due; expires
 //   orizuru:{Q}:cancelled           hash    ids of jobs to be cancelled while they run, until when
 //                                           that holds, and why; expires
@@ -142,6 +146,12 @@ class Keys {
     [[nodiscard]] std::string group(std::string_view id) const { return key("group:", id); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
+    /// String: when the next permit of the queue's rate is due; expires.
+    [[nodiscard]] std::string queue_rate() const { return key("rate"); }
+    /// Sorted set: the slots for handlers that are taken, by when each lapses.
+    [[nodiscard]] std::string slots() const { return key("slots"); }
+    /// List: has an element when a slot is free; expires.
+    [[nodiscard]] std::string slots_freed() const { return key("slots:freed"); }
     /// String: when the next permit of a rate limit is due; expires.
     [[nodiscard]] std::string rate(std::string_view limit_key) const {
         return key("rate:", limit_key);

@@ -53,6 +53,8 @@
 #include <orizuru/detail/worker/async/async_job_task.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_settling.ipp>
+#include <orizuru/detail/worker/limits/fleet_limiter.hpp>
+#include <orizuru/detail/worker/limits/fleet_limiter.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/served_queue.ipp>
 #include <orizuru/endpoint.hpp>
@@ -102,6 +104,8 @@
 #include <orizuru/worker/handle_batch.ipp>
 #include <orizuru/worker/job_log.hpp>
 #include <orizuru/worker/job_log.ipp>
+#include <orizuru/worker/limit.hpp>
+#include <orizuru/worker/limit.ipp>
 #include <orizuru/worker/worker.hpp>
 #include <orizuru/worker/worker.ipp>
 

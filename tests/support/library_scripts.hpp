@@ -18,6 +18,7 @@
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/keyed/order_scripts.hpp>
+#include <orizuru/detail/limits/admission_script.hpp>
 #include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
@@ -118,6 +119,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"remove some", remove_some_script()},
         {"run some", run_some_script()},
         {"cancel", cancel_script()},
+        {"admit", admission_script.source()},
         {"take a permit", take_permit_script.source()},
         {"request a cancel", request_cancel_script()},
         {"forget cancels", forget_cancels_script()},

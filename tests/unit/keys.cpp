@@ -56,7 +56,11 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.order("id"),
             keys.keyed(),
             keys.keyed_upkeep(),
-            keys.group("g")};
+            keys.group("g"),
+            keys.queue_rate(),
+            keys.slots(),
+            keys.slots_freed(),
+            keys.rate("id")};
 }
 
 std::string refusal(std::string_view queue) {
@@ -97,6 +101,10 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.keyed() == "orizuru:{mail}:keyed");
     CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
     CHECK(keys.group("g") == "orizuru:{mail}:group:g");
+    CHECK(keys.queue_rate() == "orizuru:{mail}:rate");
+    CHECK(keys.slots() == "orizuru:{mail}:slots");
+    CHECK(keys.slots_freed() == "orizuru:{mail}:slots:freed");
+    CHECK(keys.rate("a") == "orizuru:{mail}:rate:a");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {

@@ -6,8 +6,10 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/limits/rate_spacing.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/limits/rate.hpp>
 
 #include <chrono>
 #include <memory>
@@ -16,14 +18,6 @@
 #include <string_view>
 
 namespace orizuru {
-
-/// A rate.
-struct Rate {
-    /// 1 to 1,000,000 permits.
-    int most = 1;
-    /// In each span of this length, 1 ms to 24 h.
-    std::chrono::milliseconds per = std::chrono::seconds(1);
-};
 
 /// Gives permits to all that use a limit of this name, on any host, by Redis' clock. No span of
 /// `per` has more than `most` of them, wherever it begins. They are spaced evenly and not saved up,
@@ -64,9 +58,7 @@ class RateLimit {
 
   private:
     Keys m_keys;
-    std::chrono::microseconds m_apart;
-    std::chrono::microseconds m_late;
-    std::chrono::microseconds m_per;
+    detail::RateSpacing m_spacing;
     std::mutex m_mutex; ///< guards the connection
     std::unique_ptr<Connection> m_connection;
 };

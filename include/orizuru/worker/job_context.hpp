@@ -113,14 +113,16 @@ class JobRun {
     /// not. Any thread.
     [[nodiscard]] std::optional<std::string> cancelled() const { return m_stop.cancelled(); }
 
-    /// False when another worker may have the job, because Redis has not heard from this one for
-    /// the lease, or because the job was requeued. Effects from then on may happen twice. Time in
+    /// False when another worker may have the job, or its place in the limit of its queue
+    /// (Worker::limit), because Redis has not heard from this one for the lease, or because the job
+    /// was requeued. Effects from then on may happen twice. Time in
     /// which the host was suspended counts; time in which a hypervisor paused the virtual machine
     /// does not, as it cannot be seen. O(1), without a command; waits while another thread holds
     /// the guard.
     [[nodiscard]] bool lease_valid() const {
         const std::lock_guard lock(m_mutex);
-        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held();
+        return m_core->settled() ? settled_by() == SettledBy::acking
+                                 : m_core->held() && m_host->holds_limit();
     }
 
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).

@@ -30,6 +30,7 @@
 namespace orizuru {
 
 struct BatchOptions;
+struct FleetLimit;
 struct KeyedOptions;
 template <class T>
 struct Recurrence;
@@ -187,6 +188,26 @@ class Worker {
     template <class T, class = decltype(detail::can_recur<T>())>
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences);
 
+    /// Limits how many of a queue's handlers run at once in all processes together, and how many of
+    /// its jobs begin in a time. What has to wait stays in Redis, in its order. Include
+    /// <orizuru/worker/limit.hpp>, whose page is "A limit of all processes" in workers.md.
+    ///
+    /// All processes that serve the queue set the same limit. A job that begins later than 50 ms
+    /// behind its permit goes back, so a round trip to Redis must be well below that; with
+    /// Guarantee::at_most_once the ack comes between. The slot of a handler is free when its task
+    /// has ended; those of a process that died are, once the lease of the queue is over, and not
+    /// while Redis refuses writes. One thread and two connections more for each such queue.
+    ///
+    /// Redis: one script more for each job, or for those that several free threads fetch together;
+    /// another one when it ends, unless the next is asked for just then. Who waits for a slot asks
+    /// when it is woken, or in 15 to 30 s; who waits for a rate, when that says.
+    ///
+    /// Before `run`, and behind the queue's handlers. Throws std::invalid_argument for a limit of
+    /// nothing, one that cannot be, and a queue without a handler, with a prefetch over 1, or with
+    /// batches beside a rate (`run` does, too, when options come later).
+    template <class T = void, class = decltype(detail::can_limit<T>())>
+    Worker& limit(const std::string& queue, const FleetLimit& limit);
+
     /// Runs until it is stopped by stop(), `token`, SIGTERM or SIGINT.
     ///
     /// Then it fetches nothing more, and handlers learn of the stop by their stop_token and have
@@ -252,6 +273,7 @@ class Worker {
                                  std::function<void(std::span<JobRun* const>)> handler);
     [[gnu::cold]] void add_keyed(const std::string& queue, QueueOptions options,
                                  const KeyedOptions& keyed, detail::JobHandling handling);
+    [[gnu::cold]] void set_limit(const std::string& name, const FleetLimit& limit);
     [[gnu::cold]] void add_chore(detail::AddedChore chore);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* heard);

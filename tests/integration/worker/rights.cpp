@@ -18,6 +18,7 @@
 #include <orizuru/once.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/sharded.hpp>
+#include <orizuru/worker/limit.hpp>
 #include <orizuru/worker/recur.hpp>
 
 #include <doctest/doctest.h>
@@ -412,6 +413,28 @@ void work_with_keys(const std::string& uri) {
     }
 }
 
+/// Another process has the only slot.
+void leave_limited_jobs(const std::string& uri, RedisClient& redis) {
+    JobProducer<Raw> producer(uri, "q");
+    producer.push({"a"});
+    producer.push({"b"});
+    redis.command({"ZADD", "orizuru:{q}:slots", "1", "200 other 1"});
+}
+void work_within_limits(const std::string& uri) {
+    std::atomic<int> done{0};
+    std::atomic<bool> refused{false};
+    Worker worker(uri, options_that_note(done, refused));
+    worker.handle<Raw>("q", [](const Raw&) {}, {.lease = 200ms})
+        .limit("q", {.concurrency = 1, .rate = {{.most = 1000}}});
+    orizuru::test::Running running(worker);
+    const bool all =
+        holds_within(long_enough, [&] { return refused || running.ended(0ms) || done == 2; });
+    running.stop();
+    if (refused || !all) {
+        throw ReplyError("NOPERM", "of a worker");
+    }
+}
+
 void create_two_shards(const std::string& uri, RedisClient& /*redis*/) {
     create_shards(uri, "q", 2);
 }
@@ -460,6 +483,7 @@ const std::vector<Row> rows{
     {"`RateLimit`", nothing, take_permits},
     {"`Worker`", leave_jobs, work, {consumer_row, "`GarbageCollector`", "`Scheduler`"}},
     {"`handle_keyed` of a `Worker`", leave_jobs_with_keys, work_with_keys, {"`Worker`"}},
+    {"`limit` of a `Worker`", leave_limited_jobs, work_within_limits, {"`Worker`"}},
 };
 
 Names without(Names names, const Names& others) {

@@ -15,7 +15,7 @@
 namespace orizuru::detail {
 
 /// Functions whose header their declaration does not include.
-enum class Part { handle_batch, handle_keyed, handle_shards, recur, log_jobs };
+enum class Part { handle_batch, handle_keyed, handle_shards, limit, recur, log_jobs };
 
 /// Specialised by the header of the part. T is of a call, so that only a call asks for it.
 template <Part Needed, class... T>

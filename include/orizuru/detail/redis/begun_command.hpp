@@ -41,6 +41,11 @@ class BegunCommand {
                                               const std::stop_token& token) {
         const Wake wake;
         const std::stop_callback wake_up(token, [&] { wake.signal(); });
+        return finish(connection, until, wake);
+    }
+    /// Does the same; `wake` ends the wait in place of a stop.
+    [[nodiscard]] std::optional<Reply> finish(Connection& connection, TimePoint until,
+                                              const Wake& wake) {
         auto stream = std::move(m_stream);
         std::optional<Reply> reply = stream->wait_for_reply(until, &wake);
         if (reply) {

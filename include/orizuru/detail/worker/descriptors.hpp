@@ -29,11 +29,13 @@ namespace orizuru::detail {
 
 /// Throws std::system_error that names RLIMIT_NOFILE when it is too low: later, queues would wait
 /// for connections that cannot be made.
-inline void check_descriptors(std::size_t queues, std::size_t links) {
+inline void check_descriptors(std::size_t queues, std::size_t links, std::size_t limits) {
     constexpr std::size_t of_queue = 1 + system::wake_descriptors; // a connection; its waits' end
     // A link, and what else a worker has for its queues; half of it ends waits.
     constexpr std::size_t of_link = 8 + 8 * system::wake_descriptors;
-    const std::size_t needed = open_descriptors() + of_queue * queues + of_link * links;
+    constexpr std::size_t of_limit = 2 + 2 * system::wake_descriptors;
+    const std::size_t needed =
+        open_descriptors() + of_queue * queues + of_link * links + of_limit * limits;
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
         throw std::system_error(EMFILE, std::generic_category(),

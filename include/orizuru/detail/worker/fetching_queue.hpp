@@ -16,6 +16,7 @@
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
+#include <orizuru/detail/worker/limits/queue_limit.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/undecoded_job.hpp>
@@ -76,14 +77,34 @@ class FetchingQueue : public ServedQueue {
         }
         connect();
     }
-    /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
-    /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
-    void limit(int free) {
+    /// Tells how many threads are free for the tasks of the next fetch, and how many it may bring
+    /// at most. For the thread that calls `take`, before it. Connects again when the queue was
+    /// closed. Throws as open() does.
+    void bound(int free, int most) {
         if (!m_consumer) {
             connect();
         }
-        m_free = free;
+        m_free = std::min(free, most);
+        m_most = in_batches() ? largest_batch : most;
         limit_fetch();
+    }
+    /// Returns for how many tasks these threads have room.
+    [[nodiscard]] int room(int free) const noexcept {
+        return bounded(in_batches() ? FetchingQueue::jobs_for(free) : this->jobs_for(free));
+    }
+    /// Null where it has none. Any thread.
+    [[nodiscard]] QueueLimit* limit() const noexcept { return m_limit.get(); }
+    [[nodiscard]] bool holds_limit() const noexcept override {
+        return !m_limit || m_limit->holds();
+    }
+    /// Before open().
+    void set_limit(LimitMaker make) { m_make_limit = std::move(make); }
+    [[nodiscard]] bool is_limited() const noexcept { return m_make_limit != nullptr; }
+    /// Begins to ask for its limit, if it has one, behind open(). Throws as LimitMaker says.
+    void open_limit(const Endpoint& endpoint) {
+        if (m_make_limit) {
+            m_limit = m_make_limit(*this, endpoint, m_news);
+        }
     }
     void mark_suspects() noexcept override {
         if (const auto open = consumer()) {
@@ -146,6 +167,9 @@ class FetchingQueue : public ServedQueue {
     }
     /// Does the same until `open`, and lets go of the links.
     void close() noexcept {
+        if (m_limit) {
+            m_limit->end(Clock::now() + limit_patience);
+        }
         disconnect();
         m_links.reset();
     }
@@ -220,11 +244,14 @@ class FetchingQueue : public ServedQueue {
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {
-            m_consumer->limit(bounded(jobs_for(m_free)));
+            m_consumer->limit(bounded(std::min<std::int64_t>(jobs_for(m_free), m_most)));
         }
     }
 
   private:
+    // To say that its slots are free.
+    static constexpr std::chrono::milliseconds limit_patience{100};
+
     [[gnu::cold]] void connect() {
         ConsumerOptions chosen = consumer_options(shared().options, options());
         chosen.prefetch = most_ahead();
@@ -275,8 +302,11 @@ class FetchingQueue : public ServedQueue {
     Scratch m_scratch; ///< for the thread inside `take`
     std::shared_ptr<NodeLinks> m_links;
     std::shared_ptr<const Wake> m_news;
-    int m_free = 1;       ///< for the thread inside `take`
-    TimePoint m_taken_at; ///< the last job's; for the same thread
+    int m_free = 1;             ///< for the thread inside `take`
+    int m_most = largest_batch; ///< too
+    TimePoint m_taken_at;       ///< the last job's; for the same thread
+    LimitMaker m_make_limit;
+    std::unique_ptr<QueueLimit> m_limit;
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;

@@ -101,7 +101,11 @@ class JobBatchQueue final : public FetchingQueue {
 
         Ran run(TimePoint /*ended*/) noexcept override {
             try {
-                handle();
+                if (permitted()) {
+                    handle();
+                } else {
+                    requeue({});
+                }
             } catch (...) {
                 tell_thrown(
                     [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });

@@ -54,6 +54,8 @@ class JobSettling {
     /// Returns whether the handler is to run. The guard rejects a job that is left unsettled here.
     /// `now`: the time, if the caller knows it.
     bool begin(TimePoint now = {}) noexcept;
+    /// In place of `begin`: requeues the job, and tells why.
+    void go_back(std::string_view why) noexcept;
     /// Settles the job after its handler.
     void end(const Handling& handling) noexcept;
     /// Waits for the settlement that `end` or `try_again` has begun, if there is one.

@@ -48,6 +48,14 @@ ORIZURU_INLINE bool JobSettling::begin(TimePoint now) noexcept {
         [=, this] { return prepare(now == TimePoint() ? Clock::now() : now); });
 }
 
+ORIZURU_INLINE void JobSettling::go_back(std::string_view why) noexcept {
+    attempt_to_settle([&] {
+        perform(&JobSettling::release);
+        tell(WorkerEventKind::requeued, why);
+        return true;
+    });
+}
+
 ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
     m_ended = true;
     attempt_to_settle([&] {

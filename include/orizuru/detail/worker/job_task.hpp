@@ -47,6 +47,14 @@ class JobTask : public Task {
             JobSettling::Way way = JobSettling::Way::alone)
         : m_run(run), m_settling(queue, run, kind, way) {}
 
+    /// As JobSettling::begin; a job that begins too late for its permit goes back.
+    [[nodiscard]] bool begin(TimePoint ended) noexcept {
+        if (permitted()) {
+            return m_settling.begin(ended);
+        }
+        m_settling.go_back("it begins too late for the limit of its queue");
+        return false;
+    }
     [[nodiscard]] JobSettling& settling() noexcept { return m_settling; }
     [[nodiscard]] const JobSettling& settling() const noexcept { return m_settling; }
 
@@ -76,7 +84,7 @@ class HandledJob : public JobTask {
     Ran run(TimePoint ended) noexcept override {
         TimePoint now{};
         try {
-            if (settling().begin(ended)) {
+            if (begin(ended)) {
                 JobRun* const run = &job();
                 const Handling handling = handle_in_middleware(
                     m_queue.shared(), {&run, 1}, m_queue.time_limit(m_handler.options),

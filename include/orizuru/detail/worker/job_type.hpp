@@ -123,6 +123,11 @@ constexpr auto can_handle_shards() {
                   "Worker::handle_shards needs the header <orizuru/worker/handle_shards.hpp>");
 }
 template <class T>
+constexpr auto can_limit() {
+    static_assert(included<Part::limit, T>,
+                  "Worker::limit needs the header <orizuru/worker/limit.hpp>");
+}
+template <class T>
 constexpr auto can_recur() {
     static_assert(included<Part::recur, T>,
                   "Worker::recur needs the header <orizuru/worker/recur.hpp>");

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
+#include <orizuru/detail/worker/limits/queue_limit.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/worker/job_context.hpp>
 
@@ -18,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -54,14 +56,24 @@ class Task {
     /// Requests that the job with this id stop, if it is this task's. Any thread.
     virtual void cancel(std::string_view job_id, std::string_view reason) = 0;
 
+    /// Before it runs: by this it may, in a queue with a limit.
+    void keep(std::unique_ptr<Permit> permit) noexcept { m_permit = std::move(permit); }
     /// True while the user's handler or a middleware around it runs. Any thread.
     [[nodiscard]] bool handling() const noexcept {
         return m_handling.load(std::memory_order_relaxed);
     }
 
   protected:
-    void begin_handling() noexcept { m_handling.store(true, std::memory_order_relaxed); }
+    void begin_handling() noexcept {
+        if (m_permit) {
+            m_permit->use();
+        }
+        m_handling.store(true, std::memory_order_relaxed);
+    }
     void end_handling() noexcept { m_handling.store(false, std::memory_order_relaxed); }
+    [[nodiscard]] bool permitted() const noexcept { return !m_permit || m_permit->good(); }
+    /// The handler has ended. For the thread that settles.
+    void end_permit() noexcept { m_permit.reset(); }
     /// Runs the handler of these jobs in its middleware, on the thread inside `run`.
     template <class Handle>
     Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> jobs,
@@ -76,6 +88,7 @@ class Task {
     friend class ParkedTasks;
 
     std::shared_ptr<Task> m_next_parked;
+    std::unique_ptr<Permit> m_permit;
     std::atomic<bool> m_handling{false};
 };
 

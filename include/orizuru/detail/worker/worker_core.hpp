@@ -114,7 +114,9 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     for (const auto& queue : queues) {
         groups.insert(group_of(endpoint, queue->keys()));
     }
-    check_descriptors(queues.size(), groups.size());
+    const auto limits =
+        std::ranges::count_if(queues, [](const auto& queue) { return queue->is_limited(); });
+    check_descriptors(queues.size(), groups.size(), static_cast<std::size_t>(limits));
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();
@@ -124,6 +126,7 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {
         queue->open(links, news);
+        queue->open_limit(endpoint);
     }
     dispatcher.emplace(queues, shared, news);
     parked.emplace(*dispatcher);

@@ -59,10 +59,13 @@ class AsyncJobTask : public JobTask,
         return m_failed && !settling().knows_recoveries();
     }
     void know(const JobRecoveries& recoveries) noexcept override { settling().know(recoveries); }
-    void make_way() noexcept override { m_place.reset(); }
+    void make_way() noexcept override {
+        m_place.reset();
+        end_permit();
+    }
 
     std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept override {
-        m_place.reset();
+        make_way();
         return settling().give_up(until);
     }
     void finish_requeue() noexcept override { settling().finish_requeue(); }
@@ -75,7 +78,7 @@ class AsyncJobTask : public JobTask,
         TimePoint at{};
     };
 
-    [[nodiscard]] bool begin();
+    [[nodiscard]] bool begin_run();
     void settle();
     void settle_alone() noexcept;
     void end_part(End end) noexcept;

@@ -19,9 +19,9 @@ ORIZURU_INLINE Task::Ran AsyncJobTask::run(TimePoint ended) noexcept {
     try {
         if (m_begun) {
             settle_alone();
-        } else if (settling().begin(ended)) {
+        } else if (begin(ended)) {
             m_begun = true;
-            if (begin()) {
+            if (begin_run()) {
                 return {}; // from now on it is for the thread that settles it
             }
         }
@@ -52,7 +52,7 @@ ORIZURU_INLINE void AsyncJobTask::begin_settling() noexcept {
 }
 
 /// Returns false when the worker shuts down, and the job was requeued instead.
-ORIZURU_INLINE bool AsyncJobTask::begin() {
+ORIZURU_INLINE bool AsyncJobTask::begin_run() {
     WorkerShared& shared = m_queue->shared();
     const std::shared_ptr<AsyncJobTask> self = shared_from_this(); // JobDone may let go of it
     JobDone done(self);

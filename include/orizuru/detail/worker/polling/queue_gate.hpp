@@ -6,12 +6,15 @@
 // queue is paused, fetching is forbidden or as many of its tasks run as may, and for a moment after
 // a middleware has passed the queue over or a fetch has failed.
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
+#include <orizuru/detail/worker/limits/queue_limit.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -48,11 +51,14 @@ class QueueGate {
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
     /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
-    void requeue() noexcept { m_queue.requeue_fetched(); }
+    void requeue() noexcept {
+        withdraw();
+        m_queue.requeue_fetched();
+    }
     /// Requeues them and closes the connections until the next `take`: others may take the jobs
     /// that were fetched ahead.
     void disconnect() noexcept {
-        m_queue.requeue_fetched();
+        requeue();
         m_queue.disconnect();
         m_disconnected = true;
     }
@@ -88,8 +94,22 @@ class QueueGate {
     static constexpr std::size_t most_shared = 4;
 
     [[nodiscard]] bool closed() const noexcept {
-        return m_paused || m_fetching_forbidden || m_queue.full();
+        return m_paused || m_fetching_forbidden || m_queue.full() ||
+               (m_queue.limit() != nullptr && !m_queue.limit()->answered());
     }
+    void withdraw() noexcept {
+        if (m_queue.limit() != nullptr) {
+            m_queue.limit()->withdraw();
+        }
+    }
+    std::shared_ptr<Task> take_most(const std::stop_token& token, Awaited* awaited, int free,
+                                    int most) {
+        m_queue.bound(free, most);
+        m_disconnected = false;
+        return m_queue.take(token, awaited);
+    }
+    std::shared_ptr<Task> take_within(QueueLimit& limit, const std::stop_token& token,
+                                      Awaited* awaited, int free);
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
         close_for(failure_pause);
@@ -111,9 +131,9 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
-        m_queue.limit(free);
-        m_disconnected = false;
-        task = m_queue.take(token, awaited);
+        QueueLimit* const limit = m_queue.limit();
+        task = limit == nullptr ? take_most(token, awaited, free, largest_batch)
+                                : take_within(*limit, token, awaited, free);
         return task != nullptr;
     };
     try {
@@ -132,9 +152,41 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     return task;
 }
 
+/// Takes as many as the limit grants. What it has not granted yet is handed to it: a job that a
+/// wait in Redis has brought, say.
+inline std::shared_ptr<Task> QueueGate::take_within(QueueLimit& limit, const std::stop_token& token,
+                                                    Awaited* awaited, int free) {
+    if (std::shared_ptr<Task> permitted = limit.take_permitted()) {
+        return permitted;
+    }
+    std::shared_ptr<Task> task;
+    if (awaited == nullptr && in_hand() == 0) {
+        const int most = limit.granted();
+        if (most == 0) {
+            limit.ask(m_queue.room(free));
+            return nullptr;
+        }
+        const auto tell = at_exit([&] {
+            limit.fetched(!task ? 0 : m_queue.in_batches() ? 1 : 1 + static_cast<int>(in_hand()));
+        });
+        task = take_most(token, nullptr, free, most);
+    } else {
+        task = take_most(token, awaited, free, 1);
+    }
+    if (task && !limit.permit(*task)) {
+        limit.ask_for(std::move(task));
+        return nullptr;
+    }
+    return task;
+}
+
 inline std::shared_ptr<Task> QueueGate::end_waiting(const std::stop_token& token) noexcept {
     try {
-        return m_queue.take(token, nullptr);
+        std::shared_ptr<Task> brought = m_queue.take(token, nullptr);
+        if (QueueLimit* const limit = m_queue.limit()) {
+            limit->leave(std::exchange(brought, nullptr));
+        }
+        return brought;
     } catch (...) {
         tell_thrown([this](std::string_view what) { fail(what); });
         return nullptr;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The permits of a process for the handlers of a queue: granted, fetched for, and in use. Tasks
+// share them, and may outlive the worker.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/limits/queue_limit.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// Any thread.
+class PermitCounts : public std::enable_shared_from_this<PermitCounts> {
+  public:
+    /// A handler of a queue with a rate begins at most so long behind its grant.
+    static constexpr std::chrono::milliseconds validity{50};
+
+    explicit PermitCounts(bool has_rate, bool has_slots)
+        : m_has_rate(has_rate), m_has_slots(has_slots) {}
+
+    struct Change {
+        int unused = 0; ///< permits that go back
+    };
+
+    /// Signalled when something has changed.
+    [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
+    /// So many more were asked for then, and are granted.
+    void grant(int count, TimePoint asked) noexcept {
+        const std::lock_guard lock(m_mutex);
+        m_granted += count;
+        m_asked = asked;
+    }
+    /// Takes those back that nobody has fetched for in time, if there are any. Returns when those
+    /// that are left become void; TimePoint::max() without any.
+    TimePoint drop_void(TimePoint now) noexcept {
+        const std::lock_guard lock(m_mutex);
+        if (m_granted > 0 && now > m_asked + validity) {
+            give_back(std::exchange(m_granted, 0));
+        }
+        return m_granted > 0 ? m_asked + validity : TimePoint::max();
+    }
+    [[nodiscard]] int granted() noexcept {
+        const std::lock_guard lock(m_mutex);
+        return Clock::now() <= m_asked + validity ? m_granted : 0;
+    }
+    void fetched(int tasks) noexcept {
+        const std::lock_guard lock(m_mutex);
+        give_back(m_granted - tasks);
+        m_granted = 0;
+        m_fetched += tasks;
+    }
+    /// None of those that were granted is used any more, unless a task has it.
+    void drop_all() noexcept {
+        const std::lock_guard lock(m_mutex);
+        give_back(std::exchange(m_granted, 0) + std::exchange(m_fetched, 0));
+    }
+    /// Returns one of those that were fetched for; null without any. Throws std::bad_alloc.
+    [[nodiscard]] std::unique_ptr<Permit> permit() {
+        auto permit = std::make_unique<Held>(shared_from_this());
+        const std::lock_guard lock(m_mutex);
+        if (m_fetched == 0) {
+            return nullptr;
+        }
+        --m_fetched;
+        ++m_running;
+        permit->begin(m_asked);
+        return permit;
+    }
+    /// Returns what Redis has to hear of since the last call.
+    [[nodiscard]] std::optional<Change> take_change() noexcept {
+        const std::lock_guard lock(m_mutex);
+        return std::exchange(m_changed, false) ? std::optional(Change{std::exchange(m_unused, 0)})
+                                               : std::nullopt;
+    }
+    /// Returns how many are granted or used.
+    [[nodiscard]] int holding() noexcept {
+        const std::lock_guard lock(m_mutex);
+        return m_running + m_granted + m_fetched;
+    }
+    /// Has Redis hear of it, if only that nothing is wanted.
+    void touch() noexcept {
+        const std::lock_guard lock(m_mutex);
+        m_changed = true;
+        m_wake.signal();
+    }
+    /// Redis counts them until then.
+    void set_lease(LeaseClock::time_point end) noexcept { m_lease_end = end; }
+    [[nodiscard]] bool holds() const noexcept {
+        return !m_has_slots || LeaseClock::now() < m_lease_end.load();
+    }
+
+  private:
+    class Held final : public Permit {
+      public:
+        explicit Held(std::shared_ptr<PermitCounts> counts) noexcept
+            : m_counts(std::move(counts)) {}
+        ~Held() override {
+            if (m_begun) {
+                m_counts->end(m_used.load());
+            }
+        }
+        void begin(TimePoint asked) noexcept {
+            m_asked = asked;
+            m_begun = true;
+        }
+        [[nodiscard]] bool good() const noexcept override {
+            return m_counts->holds() &&
+                   (!m_counts->m_has_rate || Clock::now() <= m_asked + validity);
+        }
+        void use() noexcept override { m_used = true; }
+
+      private:
+        const std::shared_ptr<PermitCounts> m_counts;
+        TimePoint m_asked;
+        bool m_begun = false;
+        std::atomic<bool> m_used{false};
+    };
+
+    void end(bool used) noexcept {
+        const std::lock_guard lock(m_mutex);
+        --m_running;
+        m_unused += used ? 0 : 1;
+        m_changed = true;
+        m_wake.signal();
+    }
+    void give_back(int permits) noexcept {
+        if (permits > 0) {
+            m_unused += permits;
+            m_changed = true;
+            m_wake.signal();
+        }
+    }
+
+    const bool m_has_rate;
+    const bool m_has_slots;
+    Wake m_wake;
+    std::atomic<LeaseClock::time_point> m_lease_end{LeaseClock::time_point()};
+    std::mutex m_mutex; ///< guards what follows
+    int m_granted = 0;
+    int m_fetched = 0;
+    int m_running = 0;
+    int m_unused = 0;
+    bool m_changed = false;
+    TimePoint m_asked;
+};
+
+} // namespace orizuru::detail
