@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(LimitFixture, "no more handlers of a queue run at once, in all
         worker.limit("q", {.concurrency = 3});
         running.push_back(std::make_unique<Running>(worker));
     }
-    CHECK(eventually([&] { return handled.size() >= 200; }));
+    REQUIRE(eventually([&] { return handled.size() >= 200; }));
     CHECK(eventually([&] { return nothing_left(); }));
     CHECK(handled.size() == 200);
     CHECK(at_once.most() == 3);
