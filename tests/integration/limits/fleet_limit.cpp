@@ -7,6 +7,7 @@
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
+#include <orizuru/keyed.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/limit.hpp>
@@ -254,6 +255,30 @@ TEST_CASE_FIXTURE(LimitFixture, "batches and jobs in flight have a slot while th
     CHECK(first.most() <= 2);
     CHECK(taken() == 0);
     CHECK(redis.command({"ZCARD", "orizuru:{flying}:slots"}).integer == 0);
+}
+
+TEST_CASE_FIXTURE(LimitFixture, "jobs with keys keep their order within a limit") {
+    orizuru::KeyedJobProducer<Raw> producer(uri, "q");
+    for (const std::string key : {"a", "b", "c", "d"}) {
+        for (const char number : {'1', '2', '3', '4', '5'}) {
+            producer.push(key, {key + number});
+        }
+    }
+    AtOnce at_once;
+    Worker worker(uri, options(4));
+    worker
+        .handle_keyed<Raw>("q",
+                           [&](const Raw& payload) {
+                               handled.add(payload.bytes);
+                               at_once.run(1ms);
+                           })
+        .limit("q", {.concurrency = 2});
+    const Running running(worker);
+    CHECK(eventually([&] { return handled.size() == 20; }));
+    CHECK(at_once.most() <= 2);
+    Texts sorted = handled.all();
+    std::ranges::stable_sort(sorted, {}, [](const std::string& text) { return text[0]; });
+    CHECK(std::ranges::is_sorted(sorted));
 }
 
 TEST_CASE_FIXTURE(LimitFixture,

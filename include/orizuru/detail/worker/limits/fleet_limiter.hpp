@@ -54,7 +54,7 @@ class FleetLimiter final : public QueueLimit {
         task.keep(std::move(permit));
         return any;
     }
-    void ask_for(std::shared_ptr<Task> task) noexcept override;
+    void ask_for(std::shared_ptr<Task> task) override;
     [[nodiscard]] std::shared_ptr<Task> take_permitted() noexcept override;
     void leave(std::shared_ptr<Task> task) override;
     void withdraw() noexcept override;
@@ -102,7 +102,7 @@ class FleetLimiter final : public QueueLimit {
     bool m_empty = false; ///< the last answer, until it was told
     std::shared_ptr<Task> m_brought;
     std::shared_ptr<Task> m_permitted;         ///< that was brought before
-    std::vector<std::shared_ptr<Task>> m_left; ///< to be requeued; has room for three
+    std::vector<std::shared_ptr<Task>> m_left; ///< to be requeued; has room for the two
     bool m_ending = false;
     bool m_ended = false;
     std::condition_variable m_end;

@@ -23,7 +23,6 @@ ORIZURU_INLINE FleetLimiter::FleetLimiter(FetchingQueue& queue, const Endpoint& 
       m_counts(std::make_shared<PermitCounts>(limit.rate.has_value(), m_has_slots)),
       m_admissions(m_cutoff.guard(endpoint), queue.keys(), queue.shared().options.name,
                    queue.options().lease, limit) {
-    m_left.reserve(3);
     m_thread.start([this] { run(); });
 }
 
@@ -37,8 +36,9 @@ ORIZURU_INLINE void FleetLimiter::ask(int wanted) noexcept {
     }
 }
 
-ORIZURU_INLINE void FleetLimiter::ask_for(std::shared_ptr<Task> task) noexcept {
+ORIZURU_INLINE void FleetLimiter::ask_for(std::shared_ptr<Task> task) {
     const std::lock_guard lock(m_mutex);
+    m_left.reserve(m_left.size() + 1); // it may have to go back where nothing can fail
     m_brought = std::move(task);
     m_wanted = 1;
     m_ask_at = TimePoint();
@@ -55,6 +55,7 @@ ORIZURU_INLINE void FleetLimiter::leave(std::shared_ptr<Task> task) {
     {
         const std::lock_guard lock(m_mutex);
         if (task) {
+            m_left.reserve(m_left.size() + 2); // also for one that was brought before
             m_left.push_back(std::move(task));
         }
     }

@@ -59,7 +59,8 @@ class QueueLimit {
     /// Lets the next one of those run; false when there is none. Throws std::bad_alloc.
     [[nodiscard]] virtual bool permit(Task& task) = 0;
     /// Asks whether this one may run, which a wait in Redis has brought. It is requeued if not.
-    virtual void ask_for(std::shared_ptr<Task> task) noexcept = 0;
+    /// Throws std::bad_alloc.
+    virtual void ask_for(std::shared_ptr<Task> task) = 0;
     /// Returns one that may.
     [[nodiscard]] virtual std::shared_ptr<Task> take_permitted() noexcept = 0;
     /// Requeues a task that no thread is free for, if there is one. Nobody here waits for a message
