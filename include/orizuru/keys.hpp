@@ -27,11 +27,14 @@
 //   orizuru:{Q}:unique:<id>         string  a unique job's lock: how it is released, the job's id
 //   orizuru:{Q}:key:<key>           list    a key's order: the ticket of its job that is out, then
 //                                           those behind it, each with its ticket in front
-//   orizuru:{Q}:keyed               string  how many jobs wait behind others of their keys
+//   orizuru:{Q}:keyed               zset    the keys that have jobs, and how many wait behind the
+//                                           one that is out; '' has the sum of all, below zero
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
 //   orizuru:{Q}:group:<id>          hash    a group of jobs: its members that have not ended, their
 //                                           number, and the job that follows them; expires until
 //                                           it is committed, and an hour behind its end
+//   orizuru:{Q}:groups              zset    ids of the groups that have not ended, and when to look
+//                                           whether they have expired
 //   orizuru:{Q}:paused              string  exists while workers must not take from the queue
 //   orizuru:{Q}:rate                string  the rate of the queue (Worker::limit), as the next one
 //   orizuru:{Q}:slots               zset    the slots for handlers that processes have, by when
@@ -138,12 +141,16 @@ class Keys {
     [[nodiscard]] std::string unique(std::string_view id) const { return key("unique:", id); }
     /// List: the order of a key, with the ticket of its job that is out and the jobs behind it.
     [[nodiscard]] std::string order(std::string_view job_key) const { return key("key:", job_key); }
-    /// String: how many jobs wait behind others of their keys.
+    /// Sorted set: the keys that have jobs, by how many wait behind the one that is out; the empty
+    /// one has the sum of all, below zero.
     [[nodiscard]] std::string keyed() const { return key("keyed"); }
     /// String: the worker that looks after the orders of the keys; expires.
     [[nodiscard]] std::string keyed_upkeep() const { return key("keyed:upkeep"); }
     /// Hash: a group of jobs, with its members that have not ended and the job that follows.
     [[nodiscard]] std::string group(std::string_view id) const { return key("group:", id); }
+    /// Sorted set: the ids of groups that have not ended, by when to look whether they have
+    /// expired.
+    [[nodiscard]] std::string groups() const { return key("groups"); }
     /// String: exists while workers must not take from the queue.
     [[nodiscard]] std::string paused() const { return key("paused"); }
     /// String: when the next permit of the queue's rate is due; expires.

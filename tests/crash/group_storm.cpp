@@ -217,6 +217,9 @@ class Storm {
         }
         return found;
     }
+    bool is_listed(const std::string& id) {
+        return !m_redis.command({"ZSCORE", "orizuru:{s}:{s}q:groups", id}).text.empty();
+    }
     static std::string key_of(const std::string& id) { return "orizuru:{s}:{s}q:group:" + id; }
     [[nodiscard]] std::vector<Job<Raw>> followers() {
         std::vector<Job<Raw>> found;
@@ -259,6 +262,9 @@ class Storm {
             m_report.came("groups");
             if (times[id] != 1) {
                 m_report.violation("group " + id + " is not followed");
+            }
+            if (is_listed(id)) {
+                m_report.violation("group " + id + " is done, and still on the list of those open");
             }
         }
         for (const std::string& id : set_of("left")) {

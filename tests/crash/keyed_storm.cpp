@@ -190,8 +190,12 @@ class Storm {
             m_report.violation(std::to_string(dead) + " jobs are dead, not " +
                                std::to_string(expected));
         }
-        if (m_redis.command({"GET", "orizuru:{q}:keyed"}).text != "0") {
-            m_report.violation("the number of those behind is not 0");
+        const auto counted = [this](const std::string& command) {
+            return m_redis.command({command, "orizuru:{q}:keyed", ""}).text;
+        };
+        if (m_redis.command({"ZCARD", "orizuru:{q}:keyed"}).integer != 1 ||
+            counted("ZSCORE") != "0") {
+            m_report.violation("keys are counted that have no jobs, or jobs behind them");
         }
     }
 

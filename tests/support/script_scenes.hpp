@@ -363,7 +363,14 @@ inline void Scenes::group() {
     add("remove a member", "that is unique", {{"LPUSH", "q", m_unique_job}}, {m_source},
         {m_unique_job, m_unique_job, "orizuru:{q}:"});
     with_lock();
-    add("open a group", "", {}, {m_group}, {"expires", "60000", "open", "1"});
+    const SceneKey groups{m_keys.groups(), "zset"};
+    add("open a group", "", {{"ZADD", groups.name, "1", std::string(32, '1')}}, {m_group, groups},
+        {"expires", "60000", "open", "1"});
+    add("open a group", "beside one that stays",
+        {{"ZADD", groups.name, "1", std::string(32, '0')}, grouped("1")},
+        {{m_keys.group(std::string(32, '1')), "hash"}, groups}, {"expires", "60000", "open", "1"});
+    add("states of groups", "", {{"ZADD", groups.name, "1", std::string(32, '0')}, grouped("1")},
+        {groups}, {m_keys.group(""), "0", "9"});
     Commands open{grouped("2")};
     open.push_back({"HSET", m_group.name, "open", "1"});
     add("push members", "", open, {m_group, m_source}, {"other", "x", "third", "y"});
@@ -447,12 +454,12 @@ inline void Scenes::order() {
         return some;
     };
     const Commands two{{"RPUSH", list.name, digits, "fedcba9876543210x"},
-                       {"SET", behind.name, "1"}};
+                       {"ZADD", behind.name, "1", "k", "-1", ""}};
     const auto beside = [&](Commands others) {
         others.insert(others.begin(), two.begin(), two.end());
         return others;
     };
-    const std::vector<SceneKey> pushes{m_source, list, {behind.name, "string"}};
+    const std::vector<SceneKey> pushes{m_source, list, {behind.name, "zset"}};
     add("push in order", "the first", {}, pushes, {digits, "x", digits, "y"});
     add("push in order", "behind others", two, pushes, {digits, "x"});
     by_guard("ack in order by a guard", "", two, keys, {digits});
@@ -486,6 +493,8 @@ inline void Scenes::order() {
     const Commands died = beside({{"LPUSH", m_dead.name, entry}});
     add("find turns of the dead", "", died, {m_dead}, {"0", "9"});
     add("end a turn of the dead", "", died, and_also(keys, {m_dead}), {digits, entry, "x"});
+    add("recount keys", "", {{"ZADD", behind.name, "5", "k", "-5", ""}}, {{behind.name, "zset"}},
+        {m_keys.order(""), "0", "9"});
     add("first digits of orders", "", two, {{list.name, ""}}, {});
     add("digits in a place", "a list", {{"LPUSH", "q", "orz-key:" + digits}}, {{"q", ""}},
         {"0", "9"});
@@ -565,6 +574,8 @@ inline void Scenes::report() {
 inline void Scenes::inspector() {
     Commands before = m_held;
     before.push_back({"ZADD", m_keys.scheduled(), "5", "12345678x"});
+    before.push_back({"ZADD", m_keys.groups(), "1", std::string(32, '0')});
+    before.push_back(grouped("1"));
     add("states of queues", "", before,
         {m_source,
          {m_keys.unack(), "list"},
@@ -572,8 +583,10 @@ inline void Scenes::inspector() {
          m_dead,
          m_consumers,
          {m_keys.paused(), ""},
-         {m_keys.suspects(), "list"}},
-        {"600", m_keys.processing(""), m_keys.heartbeat("")});
+         {m_keys.suspects(), "list"},
+         {m_keys.keyed(), "zset"},
+         {m_keys.groups(), "zset"}},
+        {"600", m_keys.processing(""), m_keys.heartbeat(""), m_keys.group(""), m_keys.collected()});
     add("states of consumers", "", m_held, {m_consumers},
         {m_keys.heartbeat(""), m_keys.processing("")});
     add("list what is held", "", m_held, {m_consumers}, {m_keys.processing(""), "1", "9"});

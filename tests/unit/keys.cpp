@@ -57,6 +57,7 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.keyed(),
             keys.keyed_upkeep(),
             keys.group("g"),
+            keys.groups(),
             keys.queue_rate(),
             keys.slots(),
             keys.slots_freed(),
@@ -101,6 +102,7 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.keyed() == "orizuru:{mail}:keyed");
     CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
     CHECK(keys.group("g") == "orizuru:{mail}:group:g");
+    CHECK(keys.groups() == "orizuru:{mail}:groups");
     CHECK(keys.queue_rate() == "orizuru:{mail}:rate");
     CHECK(keys.slots() == "orizuru:{mail}:slots");
     CHECK(keys.slots_freed() == "orizuru:{mail}:slots:freed");

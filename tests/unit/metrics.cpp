@@ -86,7 +86,30 @@ orizuru_queue_consumers_unheard{queue="idle"} 0
 # TYPE orizuru_queue_paused gauge
 orizuru_queue_paused{queue="orders"} 1
 orizuru_queue_paused{queue="idle"} 0
+# HELP orizuru_queue_keys How many keys have jobs.
+# TYPE orizuru_queue_keys gauge
+# HELP orizuru_queue_groups How many groups of jobs have not ended.
+# TYPE orizuru_queue_groups gauge
+# HELP orizuru_queue_group_members How many members of these have not ended.
+# TYPE orizuru_queue_group_members gauge
 )");
+}
+
+TEST_CASE("keys and groups of a queue have their lines where there are any") {
+    std::vector<QueueState> queues{
+        {.queue = "q", .now = now, .keys = 2, .behind = 5, .groups = 3, .members = 7}};
+    const std::string text = prometheus(queues);
+    CHECK(text.find("orizuru_queue_messages{queue=\"q\",state=\"behind\"} 5\n") !=
+          std::string::npos);
+    CHECK(lines_of(text, "orizuru_queue_keys") == "orizuru_queue_keys{queue=\"q\"} 2\n");
+    CHECK(lines_of(text, "orizuru_queue_groups") == "orizuru_queue_groups{queue=\"q\"} 3\n");
+    CHECK(lines_of(text, "orizuru_queue_group_members") ==
+          "orizuru_queue_group_members{queue=\"q\"} 7\n");
+    queues[0].members.reset();
+    CHECK(lines_of(prometheus(queues), "orizuru_queue_group_members").empty());
+    queues[0] = {.queue = "q", .now = now, .groups = 1}; // of which no member is in this queue
+    CHECK(lines_of(prometheus(queues), "orizuru_queue_consumers") ==
+          "orizuru_queue_consumers{queue=\"q\"} 0\n");
 }
 
 TEST_CASE("a queue with nothing but suspected messages is not at rest") {

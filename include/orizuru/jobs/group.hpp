@@ -19,7 +19,8 @@
 // Members are handled by workers; a plain consumer settles one by ack_unique (unique.hpp). After a
 // consumer's plain ack, or when somebody takes a member from Redis by hand, the group waits on.
 //
-// Redis: the hash Keys::group, beside the queue that the group is made with.
+// Redis: the hash Keys::group, beside the queue that the group is made with, and its id in
+// Keys::groups until it has ended: so an Inspector lists it.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -29,6 +30,7 @@
 #include <orizuru/detail/producer/script_pushes.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/jobs/group/group_state.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/keys.hpp>
@@ -101,29 +103,13 @@ struct JobGroupOptions {
     Replicas replicas = {};
 };
 
-/// Tells how far a group is.
-enum class GroupStage {
-    open,    ///< not committed: more members may come
-    waiting, ///< committed, and some members have not ended
-    done,    ///< all have ended; for an hour
-    gone     ///< it was not committed in time, or was done more than an hour ago
-};
-
-/// A group at one moment.
-struct GroupState {
-    GroupStage stage = GroupStage::gone; ///< its progress
-    std::uint64_t jobs = 0;              ///< pushed in all
-    std::uint64_t pending = 0;           ///< which have not ended
-    std::uint64_t failed = 0;            ///< which have died, with OnDead::count
-};
-
 /// Makes a group and pushes its members: one connection, used by one thread at a time.
 ///
 /// A group that is not committed stays open until it expires, also when this object goes.
 class JobGroup {
   public:
     /// Connects, and makes the group beside `queue`, whose hash tag all queues of the group have.
-    /// Redis: a script, O(1).
+    /// Redis: a script, O(log groups), which also takes up to 100 that have expired off the list.
     /// Blocks as Producer::push. Throws as Producer's constructor does, and as push;
     ///     std::invalid_argument for an expires_after that cannot be, and when `then` goes to a
     ///     queue of another hash tag.
@@ -199,7 +185,8 @@ class JobGroup {
     }
     [[nodiscard]] std::string key() const;
     void open(const JobGroupOptions& options);
-    Reply run(std::string_view script, const std::vector<std::string>& arguments);
+    Reply run(std::string_view script, const std::vector<std::string>& keys,
+              const std::vector<std::string>& arguments);
 
     detail::ProducerCore m_producer;
     detail::ServerClock m_clock;

@@ -19,6 +19,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -62,16 +63,34 @@ class Inspector {
     [[nodiscard]] std::vector<std::string> find_queues(const std::stop_token& token = {});
 
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a
-    /// script, O(consumers), and TIME.
+    /// script, O(consumers + groups, 1000 of these at most), and TIME.
     [[nodiscard]] QueueState state(const std::string& queue);
     /// Called for a queue that is left out, with the reason.
     using Refused = std::function<void(const std::string& queue, const std::exception& reason)>;
     /// The numbers of many queues, in their order. Calls `refused` for a queue that cannot be, or
     /// that Redis refuses, and leaves it out; without `refused` it throws. Redis: for up to 100
-    /// queues and about 1000 consumers a script, O(queues + consumers), and TIME; in a Cluster for
-    /// each.
+    /// queues and about 1000 consumers and groups a script, O(queues + consumers + groups), and
+    /// TIME; in a Cluster for each.
     [[nodiscard]] std::vector<QueueState> states(std::span<const std::string> queues,
                                                  const Refused& refused = {});
+
+    /// The keys of a queue in order that have jobs (keyed.hpp), after skipping `first` of them:
+    /// those with most jobs behind the one that is out come first. Redis: ZRANGE, O(log keys +
+    /// first + count). Throws std::invalid_argument for a negative number, too.
+    [[nodiscard]] std::vector<KeyState> keys(const std::string& queue, std::int64_t first,
+                                             std::int64_t count);
+    /// One key, with the job that is out, wherever that is; nothing if the key has no job. It looks
+    /// for the job where `find` does: `out` is empty if it lies beyond `most` messages of its
+    /// place, moves meanwhile, or was taken from Redis by hand. Redis: LINDEX, LLEN, and as find.
+    [[nodiscard]] std::optional<KeyState> key(const std::string& queue, const std::string& key,
+                                              std::int64_t most = 10'000);
+    /// The groups that were made beside the queue (jobs/group.hpp) and have not ended, after
+    /// skipping `first` of them, the oldest first if all have one expires_after. Redis: a script,
+    /// O(log groups + first + count). Throws as keys.
+    [[nodiscard]] std::vector<QueueGroup> groups(const std::string& queue, std::int64_t first,
+                                                 std::int64_t count);
+    /// One group, up to an hour behind its end; nothing when it is gone. Redis: a script, O(1).
+    [[nodiscard]] std::optional<QueueGroup> group(const std::string& queue, const std::string& id);
 
     /// The registered consumers, by their ids. Redis: O(consumers).
     [[nodiscard]] std::vector<ConsumerState> consumers(const std::string& queue);
@@ -210,6 +229,8 @@ class Inspector {
                                                        std::int64_t first, std::int64_t last);
     [[nodiscard]] std::vector<PlacedMessage> peek_dead(const Keys& keys, std::int64_t first,
                                                        std::int64_t last);
+    [[nodiscard]] std::vector<QueueGroup> read_groups(const Keys& keys, std::int64_t first,
+                                                      std::int64_t last, const std::string& id);
     [[nodiscard]] std::vector<PlacedMessage> peek_scheduled(const Keys& keys, std::int64_t first,
                                                             std::int64_t last);
     [[nodiscard]] std::vector<PlacedMessage> peek_held(const Keys& keys, std::int64_t first,

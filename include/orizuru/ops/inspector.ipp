@@ -8,11 +8,14 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/due_time.hpp>
+#include <orizuru/detail/jobs/group/group_numbers.hpp>
 #include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/jobs/order/job_order.hpp>
 #include <orizuru/detail/ops/blame.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/running_jobs.hpp>
+#include <orizuru/detail/ops/sought_id.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/dead_list.hpp>
@@ -44,6 +47,91 @@ ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
 ORIZURU_INLINE bool Inspector::forget(const std::string& queue) {
     Connection& connection = *m_connections->of_queues();
     return detail::is_yes(connection.command(Keys::queues(), "SREM", Keys::queues(), queue));
+}
+
+ORIZURU_INLINE std::vector<KeyState> Inspector::keys(const std::string& queue, std::int64_t first,
+                                                     std::int64_t count) {
+    const Keys keys(queue);
+    detail::check_range(first, count);
+    const std::string keyed = keys.keyed();
+    Connection& connection = *m_connections->of(keys);
+    const Reply reply =
+        connection.command(keyed, "ZRANGE", keyed, first, first + count - 1, "REV", "WITHSCORES");
+    if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
+        detail::refuse(connection, "ZRANGE");
+    }
+    std::vector<KeyState> found;
+    for (std::size_t i = 0; count > 0 && i < reply.elements.size(); i += 2) {
+        const auto behind = detail::whole_number(reply.elements[i + 1].text);
+        if (!reply.elements[i].text.empty()) { // the sum of all comes last
+            found.push_back({reply.elements[i].text, behind.value_or(0)});
+        }
+    }
+    return found;
+}
+
+ORIZURU_INLINE std::optional<KeyState> Inspector::key(const std::string& queue,
+                                                      const std::string& key, std::int64_t most) {
+    const Keys keys(queue);
+    const std::string order = keys.order(key);
+    Connection& connection = *m_connections->of(keys);
+    const Reply first = connection.command(order, "LINDEX", order, 0);
+    const Reply size = connection.command(order, "LLEN", order);
+    if (!detail::is_count(size)) {
+        detail::refuse(connection, "LLEN");
+    }
+    if (size.integer == 0 || first.is(Reply::Type::nil)) {
+        return std::nullopt;
+    }
+    const detail::SoughtId sought{detail::ticket_of(first.text, keys),
+                                  detail::SoughtId::Match::ticket};
+    return KeyState{key, static_cast<std::uint64_t>(size.integer - 1),
+                    find_everywhere(queue, sought, most)};
+}
+
+ORIZURU_INLINE std::vector<QueueGroup> Inspector::groups(const std::string& queue,
+                                                         std::int64_t first, std::int64_t count) {
+    const Keys keys(queue);
+    detail::check_range(first, count);
+    return count == 0 ? std::vector<QueueGroup>() : read_groups(keys, first, first + count - 1, "");
+}
+
+ORIZURU_INLINE std::optional<QueueGroup> Inspector::group(const std::string& queue,
+                                                          const std::string& id) {
+    const Keys keys(queue);
+    std::vector<QueueGroup> found = read_groups(keys, 0, 0, id);
+    return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
+}
+
+ORIZURU_INLINE std::vector<QueueGroup> Inspector::read_groups(const Keys& keys, std::int64_t first,
+                                                              std::int64_t last,
+                                                              const std::string& id) {
+    const std::string groups = keys.groups();
+    std::vector<std::string> one;
+    if (!id.empty()) {
+        one.push_back(id);
+    }
+    Connection& connection = *m_connections->of(keys);
+    const Reply reply = connection.command(groups, "EVAL_RO", detail::group_states_script(), 1,
+                                           groups, keys.group(""), first, last, one);
+    detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
+    std::vector<QueueGroup> found;
+    for (const Reply& group : reply.elements) {
+        const std::span<const Reply> parts = group.elements;
+        if (parts.size() != 8 || !detail::is_count(parts[1], -2)) {
+            detail::refuse(connection, "EVAL_RO");
+        }
+        found.push_back({.id = parts[0].text,
+                         .state = detail::group_state(parts.subspan<2, 4>()),
+                         .then_queue = parts[7].text});
+        if (const auto made = detail::whole_number(parts[6].text)) {
+            found.back().made = JobTime(std::chrono::milliseconds(*made));
+        }
+        if (parts[1].integer >= 0) {
+            found.back().expires_in = std::chrono::milliseconds(parts[1].integer);
+        }
+    }
+    return found;
 }
 
 ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string& queue) {

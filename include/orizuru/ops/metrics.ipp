@@ -41,6 +41,9 @@ ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
                               detail::Digits(detail::count_in(queue, place)));
             }
         }
+        if (queue.keys + queue.behind > 0) {
+            messages.line(queue.queue, ",state=\"behind\"", detail::Digits(queue.behind));
+        }
     }
     const auto gauge = [&](std::string_view name, std::string_view help, const auto& value_of) {
         detail::MetricLines lines(out, name, "gauge", help);
@@ -69,6 +72,17 @@ ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
           [&](const QueueState& queue) { return number(queue.unheard); });
     gauge("orizuru_queue_paused", "Whether workers must not take from it.",
           [&](const QueueState& queue) { return number(queue.paused ? 1 : 0); });
+    const auto if_any = [&](std::uint64_t any, std::uint64_t value) {
+        return any > 0 ? number(value) : std::nullopt;
+    };
+    gauge("orizuru_queue_keys", "How many keys have jobs.",
+          [&](const QueueState& queue) { return if_any(queue.keys, queue.keys); });
+    gauge("orizuru_queue_groups", "How many groups of jobs have not ended.",
+          [&](const QueueState& queue) { return if_any(queue.groups, queue.groups); });
+    gauge("orizuru_queue_group_members", "How many members of these have not ended.",
+          [&](const QueueState& queue) {
+              return queue.members ? if_any(queue.groups, *queue.members) : std::nullopt;
+          });
     return out;
 }
 

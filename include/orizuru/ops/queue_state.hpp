@@ -5,6 +5,7 @@
 // A queue as an Inspector sees it.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/jobs/group/group_state.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace orizuru {
 
@@ -46,6 +48,13 @@ struct QueueState {
     std::optional<JobTime> next_due = {};
     /// Redis' clock; empty for a user without the right to TIME.
     std::optional<JobTime> now = {};
+    std::uint64_t keys = 0;   ///< keys that have jobs, if it has jobs with keys (keyed.hpp)
+    std::uint64_t behind = 0; ///< jobs behind the one of their key that is out: in no place yet
+    /// Groups that were made beside it (jobs/group.hpp) and have not ended; if there are more than
+    /// 1000, those that have expired count, too, until the next one is made.
+    std::uint64_t groups = 0;
+    /// Members of these groups that have not ended; empty if there are more than 1000.
+    std::optional<std::uint64_t> members = 0;
 };
 
 /// A registered consumer.
@@ -87,6 +96,27 @@ struct PlacedMessage {
 
     /// The job in the payload; nothing when that is no job's envelope.
     [[nodiscard]] std::optional<Job<Raw>> job() const;
+};
+
+/// A key of a queue in order (keyed.hpp).
+struct KeyState {
+    std::string key;          ///< its name
+    std::uint64_t behind = 0; ///< jobs behind the one that is out
+    /// The job that is out, usually one; empty for Inspector::keys.
+    std::vector<PlacedMessage> out = {};
+};
+
+/// A group of jobs (jobs/group.hpp).
+struct QueueGroup {
+    std::string id;        ///< that of the group
+    GroupState state = {}; ///< its progress
+    /// Time at which it was made, by Redis' clock.
+    std::optional<JobTime> made = {};
+    /// Rest of the time until it is gone, unless it is committed or gets more members; of one that
+    /// is done, until it is forgotten. Empty: it stays.
+    std::optional<std::chrono::milliseconds> expires_in = {};
+    /// Queue to which the job that follows will go; empty: none follows, or it has been pushed.
+    std::string then_queue = {};
 };
 
 } // namespace orizuru

@@ -233,9 +233,10 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
             name != "ack a member by a guard" && name != "bury by a guard") {
             commands.erase("HDEL"); // without it, the count of a suspect stays
         }
-        commands.erase("DECR"); // without these two, only the number of those behind is wrong
-        if (name == "enter an order by a guard") {
-            commands.erase("INCR");
+        for (const std::string counting : {"ZINCRBY", "ZREM"}) {
+            if (!contains(entry.second, "redis.call('" + counting)) {
+                commands.erase(counting); // without it, only what an operator sees is wrong
+            }
         }
         if (name == "ack in order by a guard" || name == "end a turn") {
             commands.erase("TYPE"); // what reads and writes first finds other types

@@ -73,16 +73,22 @@ struct Paths : WorkerFixture {
         }
         return found;
     }
+    std::uint64_t counted_behind() {
+        const orizuru::QueueState state = inspector.state("q");
+        CHECK(state.keys == 1);
+        CHECK(inspector.keys("q", 0, 9).at(0).behind == state.behind);
+        return state.behind;
+    }
     /// The next job has come, and nothing is counted twice.
     void check_next_came() {
         CHECK(jobs() == Texts{"a2"});
         CHECK(behind() == Texts{"a3"});
-        CHECK(redis.command({"GET", "orizuru:{q}:keyed"}).text == "1");
+        CHECK(counted_behind() == 1);
         CHECK(redis.lrange(order).front() == job_of(waiting().front()).ticket.substr(8, 16));
     }
     void check_nothing_came() {
         CHECK(behind() == Texts{"a2", "a3"});
-        CHECK(redis.command({"GET", "orizuru:{q}:keyed"}).text == "2");
+        CHECK(counted_behind() == 2);
     }
     /// Takes `a1` out of the queue and puts it elsewhere.
     void place(Place where) {
@@ -330,6 +336,23 @@ TEST_CASE_FIXTURE(Paths, "a list of another kind under the name of a key's is le
     CHECK(sweep.pass(*connection()) == 0);
     CHECK(redis.lrange("orizuru:{q}:key:other") == Texts{"no digits"});
     check_nothing_came();
+}
+
+TEST_CASE_FIXTURE(Paths, "a sweep mends what is counted of keys, whoever has changed their lists") {
+    producer.push("b", Raw{"b1"});
+    producer.push("c", Raw{"c1"});
+    producer.push("c", Raw{"c2"});
+    redis.command({"RPOP", order});
+    redis.del("orizuru:{q}:key:b");
+    CHECK(inspector.state("q").keys == 3);
+    CHECK(inspector.state("q").behind == 3);
+    OrderSweep(Keys("q")).pass(*connection());
+    CHECK(inspector.state("q").keys == 2);
+    const auto found = inspector.keys("q", 0, 9);
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].behind == 1);
+    CHECK(found[1].behind == 1);
+    CHECK(inspector.state("q").behind == 2);
 }
 
 TEST_CASE_FIXTURE(Paths,

@@ -271,6 +271,9 @@ void inspect(const std::string& uri) {
     static_cast<void>(inspector.counts("q"));
     static_cast<void>(inspector.days("q", 2));
     static_cast<void>(inspector.workers("q"));
+    static_cast<void>(inspector.keys("q", 0, 9));
+    static_cast<void>(inspector.key("q", "k"));
+    static_cast<void>(inspector.groups("q", 0, 9));
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));
     inspector.cancel("q", "orizuru:{q}:unack");
     inspector.cancel("q", "orizuru:{q}:processing:id");

@@ -115,6 +115,31 @@ return {count, found}
     return script;
 }
 
+// Mends what is counted of some keys, where their lists were changed by hand, or by a user without
+// the right to count. KEYS Keys::keyed; ARGV the prefix of the keys' lists, the first of the
+// counted and the last. Returns how many there were.
+inline std::string_view recount_keys_script() {
+    static constexpr auto script = moving_script(R"lua(
+local behind, prefix = KEYS[1], ARGV[1]
+local refused = refusal({{behind, 'zset'}}, {{'ZRANGE', behind, '0', '0'}, {'TYPE', behind},
+    {'LLEN', behind}})
+if refused then return refused end
+local some = redis.call('ZRANGE', behind, ARGV[2], ARGV[3], 'WITHSCORES')
+for i = 1, #some, 2 do
+    local key, list = some[i], prefix .. some[i]
+    local jobs = redis.call('TYPE', list).ok == 'list' and redis.call('LLEN', list) or 0
+    local more = math.max(jobs - 1, 0) - some[i + 1]
+    if key ~= '' and more ~= 0 then
+        redis.pcall('ZINCRBY', behind, more, key)
+        redis.pcall('ZINCRBY', behind, -more, '')
+    end
+    if key ~= '' and jobs == 0 then redis.pcall('ZREM', behind, key) end
+end
+return #some / 2
+)lua");
+    return script;
+}
+
 // KEYS source, order, behind; ARGV digits. Returns 1 if that turn has ended now, else 0.
 inline std::string_view end_turn_script() {
     static constexpr auto script = moving_script(advance_function, R"lua(

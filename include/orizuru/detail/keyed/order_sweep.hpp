@@ -4,7 +4,8 @@
 
 // Finds keys that stand still: somebody has taken the job that was out from Redis by hand, and the
 // next one did not come. A turn ends when two passes have found its job nowhere. A pass may miss a
-// job that moves meanwhile, so it reads all places twice, in opposite orders.
+// job that moves meanwhile, so it reads all places twice, in opposite orders. At its end it mends
+// what is counted of keys.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>
@@ -47,6 +48,7 @@ class OrderSweep {
             }
         }
         m_missing = std::move(missing);
+        recount(connection);
         return ended;
     }
 
@@ -107,6 +109,22 @@ class OrderSweep {
             }
             std::erase_if(turns, [&](const auto& turn) { return found.contains(turn.second); });
         } while (looked_at > 0);
+    }
+
+    /// Those that come to other places meanwhile are left to the next pass.
+    void recount(Connection& connection) {
+        const std::string keyed = m_keys.keyed();
+        std::int64_t first = 0;
+        std::int64_t looked_at = 0;
+        do {
+            const Reply reply = connection.command(keyed, "EVAL", recount_keys_script(), 1, keyed,
+                                                   m_keys.order(""), first, first + most_read - 1);
+            if (!is_count(reply)) {
+                refuse(connection, "EVAL");
+            }
+            looked_at = reply.integer;
+            first += looked_at;
+        } while (looked_at == most_read);
     }
 
     Keys m_keys;

@@ -78,9 +78,34 @@ local function next_piece(looked_at, bytes, most)
     local piece = looked_at > 0 and math.ceil(wanted / (bytes / looked_at + 1)) or 10
     return math.min(piece, most - looked_at, 100)
 end
--- An envelope's id ends within 600 bytes, and few bytes precede the envelope.
-local function may_be(element, id) return string.find(string.sub(element, 1, 700), id, 1, true) end
+-- An envelope's id ends within 600 bytes, and few bytes precede the envelope. A ticket may be anywhere.
+local function may_be(element, id)
+    local part = string.sub(id, 1, 8) == 'orz-key:' and element or string.sub(element, 1, 700)
+    return string.find(part, id, 1, true)
+end
 )lua";
+
+// KEYS groups of a queue; ARGV the prefix of their keys, the first and the last of them, or '', ''
+// and the id of one. Returns {id, PTTL, open, left, jobs, failed, made, to} for each that is there.
+// O(log groups + what is read)
+inline std::string_view group_states_script() {
+    static constexpr auto script = reading_script(R"lua(
+local groups, prefix, first, last, id = KEYS[1], unpack(ARGV)
+local refused = refusal({{groups, 'zset'}}, {{'ZRANGE', groups, '0', '0'}, {'TYPE', groups},
+    {'PTTL', groups}, {'HMGET', groups, 'x'}})
+if refused then return refused end
+local found = {}
+for _, one in ipairs(id and {id} or redis.call('ZRANGE', groups, first, last)) do
+    local group = prefix .. one
+    if redis.call('TYPE', group).ok == 'hash' then
+        found[#found + 1] = {one, redis.call('PTTL', group), unpack(redis.call('HMGET', group,
+            'open', 'left', 'jobs', 'failed', 'made', 'to'))}
+    end
+end
+return found
+)lua");
+    return script;
+}
 
 // ARGV how many bytes; then lists that a SCAN of this node has found, of any slots. Returns for
 // each list the first bytes of its next message, '' if it has gone or the user may not read it.
@@ -99,10 +124,10 @@ return starts
 }
 
 // KEYS where the messages of a place are; ARGV the first to look at, the newest being 0, those due
-// last of scheduled ones; how many at most; a job's id; the place. It ends when it has read a
-// mebibyte. Returns how many it has looked at, whether these were the last (0 or 1), and those that
-// may be the job: {element}, with its score if it is scheduled, with what `read` says if it is
-// dead. O(first + what is looked at)
+// last of scheduled ones; how many at most; a job's id, or its ticket; the place. It ends when it
+// has read a mebibyte. Returns how many it has looked at, whether these were the last (0 or 1), and
+// those that may be the job: {element}, with its score if it is scheduled, with what `read` says if
+// it is dead. O(first + what is looked at)
 inline std::string_view find_messages_script() {
     static constexpr auto script = reading_script(read_entry_function, next_piece_function, R"lua(
 local key, first, most, id, place = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]

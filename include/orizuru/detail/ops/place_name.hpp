@@ -56,11 +56,11 @@ inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, 
     return state.dead;
 }
 
-/// It has neither messages nor consumers, and is not paused.
+/// It has neither messages, groups nor consumers, and is not paused.
 [[nodiscard]] inline bool is_at_rest(const QueueState& state) noexcept {
     return std::ranges::all_of(every_place,
                                [&](Place place) { return count_in(state, place) == 0; }) &&
-           state.consumers == 0 && !state.paused;
+           state.behind == 0 && state.groups == 0 && state.consumers == 0 && !state.paused;
 }
 
 [[nodiscard]] constexpr std::optional<Place> to_place(std::string_view name) noexcept {

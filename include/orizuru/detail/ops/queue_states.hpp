@@ -54,23 +54,41 @@ namespace orizuru::detail {
 
 inline constexpr std::size_t most_queues_together = 100;
 
-// KEYS for each queue source, unack, scheduled, dead, consumers, paused, suspects; ARGV how many
-// bytes of the message that is served next; then for each queue the prefixes of its processing
-// lists and of its heartbeats, and the key of its collectors' turns. Returns for each {waiting,
-// held, scheduled, rejected, suspected, dead, consumers, how many of them are unheard, paused,
-// whether the rejected ones are collected, that message's beginning, first due or ''}; nil for one
-// that it refuses, if there are others. It ends behind the queue with the 1000th consumer:
-// O(queues + consumers).
+// KEYS for each queue source, unack, scheduled, dead, consumers, paused, suspects, keyed, groups;
+// ARGV how many bytes of the message that is served next; then for each queue the prefixes of its
+// processing lists, heartbeats and groups, and the key of its collectors' turns. Returns for each
+// {waiting, held, scheduled, rejected, suspected, dead, consumers, how many of them are unheard,
+// paused, whether the rejected ones are collected, keys, how many wait behind them, groups, how
+// many members these have (-1: there are too many groups), that message's beginning, first due or
+// ''}; nil for one that it refuses, if there are others. It ends behind the queue with the 1000th
+// consumer or group: O(queues + consumers + groups).
 inline std::string_view queue_states_script() {
     static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
 local seen = 0
-local function state(source, unack, scheduled, dead, consumers, paused, suspects, processing,
-    heartbeat, collected)
+local function open_groups(groups, prefix)
+    local count, members = redis.call('ZCARD', groups), 0
+    if count > 1000 then return count, -1 end
+    seen, count = seen + count, 0
+    for _, id in ipairs(redis.call('ZRANGE', groups, 0, -1)) do
+        local group = prefix .. id
+        local known = redis.call('TYPE', group).ok == 'hash' and
+            redis.call('HMGET', group, 'left', 'open') or {}
+        local left = tonumber(known[1] or '') or 0
+        if left > 0 then
+            count, members = count + 1, members + left - (known[2] and 1 or 0)
+        end
+    end
+    return count, members
+end
+local function state(source, unack, scheduled, dead, consumers, paused, suspects, keyed, groups,
+    processing, heartbeat, group_prefix, collected)
     local refused = refusal({{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
-        {consumers, 'set'}, {suspects, 'list'}}, {{'TYPE', source}, {'GET', source},
+        {consumers, 'set'}, {suspects, 'list'}, {keyed, 'zset'}, {groups, 'zset'}},
+        {{'TYPE', source}, {'GET', source},
         {'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack}, {'ZCARD', scheduled},
         {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead}, {'SMEMBERS', consumers},
-        {'EXISTS', paused}, {'LLEN', suspects}})
+        {'EXISTS', paused}, {'LLEN', suspects}, {'ZCARD', keyed}, {'ZSCORE', keyed, 'x'},
+        {'ZCARD', groups}, {'HMGET', groups, 'x'}})
     if refused then return refused end
     local kind = redis.call('TYPE', source).ok
     local gone = kind == 'string' and retired(source)
@@ -83,18 +101,21 @@ local function state(source, unack, scheduled, dead, consumers, paused, suspects
     seen = seen + #ids
     local rejected = redis.call('LLEN', unack)
     local next_served = not gone and redis.call('LINDEX', source, -1) or ''
+    local behind = redis.call('ZSCORE', keyed, '')
+    local count, members = open_groups(groups, group_prefix)
     local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
     return {gone and 0 or redis.call('LLEN', source), held, redis.call('ZCARD', scheduled),
         rejected, redis.call('LLEN', suspects), redis.call('LLEN', dead), #ids, unheard,
         redis.call('EXISTS', paused), rejected == 0 and 1 or redis.call('EXISTS', collected),
-        string.sub(next_served, 1, ARGV[1]), due}
+        redis.call('ZCARD', keyed) - (behind and 1 or 0), math.max(-(behind or 0), 0), count,
+        members, string.sub(next_served, 1, ARGV[1]), due}
 end
 local found = {}
-for i = 1, #KEYS / 7 do
-    local k = 7 * i
-    local one = state(KEYS[k - 6], KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1],
-        KEYS[k], ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1])
-    if one.err and #KEYS == 7 then return one end
+for i = 1, #KEYS / 9 do
+    local its = {unpack(KEYS, 9 * i - 8, 9 * i)}
+    for a = 4 * i - 2, 4 * i + 1 do its[#its + 1] = ARGV[a] end
+    local one = state(unpack(its))
+    if one.err and #KEYS == 9 then return one end
     found[i] = not one.err and one
     if seen >= 1000 then break end
 end
@@ -110,10 +131,10 @@ return found
 queue_states(Connection& connection, std::span<const Keys> queues) {
     const Reply reply =
         exchange(connection, queues.front().source(), "EVAL_RO", [&](std::string& out) {
-            begin_command(out, 4 + 10 * queues.size());
+            begin_command(out, 4 + 13 * queues.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, queue_states_script());
-            append_argument(out, 7 * queues.size());
+            append_argument(out, 9 * queues.size());
             for (const Keys& keys : queues) {
                 append_argument(out, keys.source());
                 append_argument(out, keys.unack());
@@ -122,11 +143,14 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                 append_argument(out, keys.consumers());
                 append_argument(out, keys.paused());
                 append_argument(out, keys.suspects());
+                append_argument(out, keys.keyed());
+                append_argument(out, keys.groups());
             }
             append_argument(out, longest_envelope_start);
             for (const Keys& keys : queues) {
                 append_argument(out, keys.processing(""));
                 append_argument(out, keys.heartbeat(""));
+                append_argument(out, keys.group(""));
                 append_argument(out, keys.collected());
             }
         });
@@ -143,8 +167,9 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
             continue;
         }
         const auto is_number = [](const Reply& part) { return is_count(part); };
-        if (parts.size() != 12 || !std::all_of(parts.begin(), parts.begin() + 10, is_number) ||
-            !parts[10].is(Reply::Type::string) || !parts[11].is(Reply::Type::string)) {
+        if (parts.size() != 16 || !std::all_of(parts.begin(), parts.begin() + 13, is_number) ||
+            !is_count(parts[13], -1) || !parts[14].is(Reply::Type::string) ||
+            !parts[15].is(Reply::Type::string)) {
             refuse(connection, "EVAL_RO");
         }
         const auto count = [&](std::size_t part) {
@@ -162,10 +187,14 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                                                          .unheard = count(7),
                                                          .paused = count(8) > 0,
                                                          .uncollected = count(9) == 0,
-                                                         .oldest = envelope_time(parts[10].text)})
+                                                         .oldest = envelope_time(parts[14].text),
+                                                         .keys = count(10),
+                                                         .behind = count(11),
+                                                         .groups = count(12)})
                                 .value();
-        if (!parts[11].text.empty()) {
-            state.next_due = due_time(parts[11].text);
+        state.members = parts[13].integer < 0 ? std::nullopt : std::optional(count(13));
+        if (!parts[15].text.empty()) {
+            state.next_due = due_time(parts[15].text);
         }
     }
     return found;

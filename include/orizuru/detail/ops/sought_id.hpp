@@ -2,9 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The id of a job that a search looks for, or the beginning of it, and where such a search ends.
+// The id of a job that a search looks for, the beginning of it, or the job's ticket (jobs/order);
+// and where such a search ends.
 
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <cstddef>
@@ -15,13 +17,17 @@
 namespace orizuru::detail {
 
 struct SoughtId {
-    enum class Match { whole, prefix };
+    enum class Match { whole, prefix, ticket };
 
     std::string text;
     Match match = Match::whole;
 
-    /// True if the envelope, or its beginning, is that of a job with such an id.
+    /// True if the envelope is that of such a job; for an id its beginning is enough.
     [[nodiscard]] bool is_of(std::string_view envelope) const {
+        if (match == Match::ticket) {
+            const auto job = job_in(envelope);
+            return job && job->ticket == text;
+        }
         const auto id = envelope_id(envelope);
         return id && (match == Match::whole ? *id == text : id->starts_with(text));
     }

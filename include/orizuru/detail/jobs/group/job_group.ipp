@@ -5,9 +5,9 @@
 // The definitions of group.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/group/group_numbers.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
@@ -109,7 +110,7 @@ ORIZURU_INLINE void JobGroup::open(const JobGroupOptions& options) {
         fields.insert(fields.end(), {"to", target.source(), "then", pieces[0], "then 2", pieces[1],
                                      "then 3", pieces[2], "then 4", pieces[3]});
     }
-    run(detail::open_group_script(), fields);
+    run(detail::open_group_script(), {key(), m_producer.keys().groups()}, fields);
 }
 
 ORIZURU_INLINE detail::ScriptPushes JobGroup::pushes_to(const std::string& queue) {
@@ -126,7 +127,7 @@ ORIZURU_INLINE void JobGroup::commit() {
     if (m_committed) {
         throw std::logic_error("the group is committed already");
     }
-    const Reply reply = run(detail::commit_group_script(), {});
+    const Reply reply = run(detail::commit_group_script(), {key()}, {});
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
         throw ProtocolError("EVAL was answered by a reply of the wrong type");
     }
@@ -143,26 +144,13 @@ ORIZURU_INLINE GroupState JobGroup::state() {
     if (!reply.is(Reply::Type::array) || reply.elements.size() != 4) {
         throw ProtocolError("HMGET was answered by a reply of the wrong type");
     }
-    const auto number = [&](std::size_t field) {
-        return detail::whole_number(reply.elements[field].text).value_or(0);
-    };
-    if (reply.elements[1].is(Reply::Type::nil)) {
-        return {};
-    }
-    const bool open = !reply.elements[0].is(Reply::Type::nil);
-    const std::uint64_t left = number(1);
-    return {.stage = open       ? GroupStage::open
-                     : left > 0 ? GroupStage::waiting
-                                : GroupStage::done,
-            .jobs = number(2),
-            .pending = open && left > 0 ? left - 1 : left,
-            .failed = number(3)};
+    return detail::group_state(std::span<const Reply, 4>(reply.elements));
 }
 
-ORIZURU_INLINE Reply JobGroup::run(std::string_view script,
+ORIZURU_INLINE Reply JobGroup::run(std::string_view script, const std::vector<std::string>& keys,
                                    const std::vector<std::string>& arguments) {
     std::string command;
-    detail::append_command(command, "EVAL", script, 1, key(), arguments);
+    detail::append_command(command, "EVAL", script, keys.size(), keys, arguments);
     return m_producer.command("EVAL", command);
 }
 

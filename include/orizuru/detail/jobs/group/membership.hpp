@@ -42,8 +42,9 @@ struct Membership {
 
 // Scripts of a maker.
 
-/// KEYS group; ARGV names and values of its fields, of which `expires` is the second: it goes then,
-/// if nobody pushes to it and it is not committed.
+/// KEYS group, Keys::groups; ARGV names and values of its fields, of which `expires` is the second:
+/// it goes then, if nobody pushes to it and it is not committed. Takes up to 100 that have expired
+/// off the list.
 [[nodiscard]] std::string_view open_group_script();
 /// KEYS group, source; ARGV id and job by turns. Refused with the code CLOSED when the group is not
 /// open, and when Redis' memory is full.

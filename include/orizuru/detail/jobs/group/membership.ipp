@@ -53,11 +53,24 @@ end_noted(ends)
 
 ORIZURU_INLINE std::string_view open_group_script() {
     static constexpr auto script = adding_script(R"lua(
-local group = KEYS[1]
-local refused = refusal({{group, 'hash'}}, {{'HSET', group, 'x', '1'}, {'PEXPIRE', group, '1'}})
+local group, groups = unpack(KEYS)
+local refused = refusal({{group, 'hash'}, {groups, 'zset'}}, {{'HSET', group, 'x', '1'},
+    {'PEXPIRE', group, '1'}, {'EXISTS', group}, {'ZADD', groups, '1', 'x'}, {'ZREM', groups, 'x'},
+    {'ZRANGE', groups, '0', '0'}, {'TIME'}})
 if refused then return refused end
-redis.call('HSET', group, unpack(ARGV))
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', group, 'made', string.format('%.0f', now), unpack(ARGV))
 redis.call('PEXPIRE', group, ARGV[2])
+local prefix = string.sub(groups, 1, -2) .. ':'
+for _, id in ipairs(redis.call('ZRANGE', groups, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)) do
+    if redis.call('EXISTS', prefix .. id) == 0 then
+        redis.call('ZREM', groups, id)
+    else
+        redis.call('ZADD', groups, now + ARGV[2], id)
+    end
+end
+redis.call('ZADD', groups, now + ARGV[2], string.sub(group, -32))
 return 1
 )lua");
     return script;

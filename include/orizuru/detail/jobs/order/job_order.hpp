@@ -32,10 +32,12 @@ inline constexpr std::string_view ticket_prefix = "orz-key:";
 inline constexpr std::size_t ticket_digits = 16;
 
 [[nodiscard]] std::string make_ticket(const Keys& keys);
+/// Returns the ticket with these digits.
+[[nodiscard]] std::string ticket_of(std::string_view digits, const Keys& keys);
 /// The digits of a ticket of this queue, a view of it; empty: it is none.
 [[nodiscard]] std::string_view digits_of(std::string_view ticket, const Keys& keys) noexcept;
 
-/// KEYS of the scripts: the source, the key's list, the number of those that wait.
+/// KEYS of the scripts: the source, the key's list, how many wait behind which key (Keys::keyed).
 [[nodiscard]] std::vector<std::string> order_keys(const Keys& keys, std::string_view key);
 
 /// A job as the order needs to know it.
@@ -92,7 +94,7 @@ struct OrderedJob {
 /// before its first write.
 ///
 /// advance returns an error of its own first write, or nothing: so it comes before the other writes
-/// of a script. Where the number of those behind cannot be changed, it stays as it is.
+/// of a script. Where the numbers of those behind cannot be changed, they stay as they are.
 inline constexpr char advance_function[] = R"lua(
 local function turn(source, order, digits)
     local allowed = redis.acl_check_cmd
@@ -110,15 +112,18 @@ local function turn(source, order, digits)
 end
 local function advance(source, order, behind, next_one)
     if not next_one then return end
+    local key = string.sub(order, #behind) -- of one queue, `key:` is a letter less than `keyed`
     if next_one == '' then
         redis.call('LPOP', order)
+        redis.pcall('ZREM', behind, key)
         return
     end
     local pushed = redis.pcall('LPUSH', source, string.sub(next_one, 17))
     if type(pushed) == 'table' then return pushed end
     redis.call('LPOP', order)
     redis.call('LSET', order, 0, string.sub(next_one, 1, 16))
-    redis.pcall('DECR', behind)
+    redis.pcall('ZINCRBY', behind, -1, key)
+    redis.pcall('ZINCRBY', behind, 1, '')
 end
 )lua";
 

@@ -22,7 +22,11 @@
 namespace orizuru::detail {
 
 ORIZURU_INLINE std::string make_ticket(const Keys& keys) {
-    return joined({ticket_prefix, random_hex(ticket_digits), ":", keys.source()});
+    return ticket_of(random_hex(ticket_digits), keys);
+}
+
+ORIZURU_INLINE std::string ticket_of(std::string_view digits, const Keys& keys) {
+    return joined({ticket_prefix, digits, ":", keys.source()});
 }
 
 ORIZURU_INLINE std::string_view digits_of(std::string_view ticket, const Keys& keys) noexcept {
@@ -84,10 +88,13 @@ local source, order, behind = unpack(KEYS)
 local refused = refusal({{source, 'list'}, {order, 'list'}},
     {{'EXISTS', order}, {'RPUSH', order, 'x'}, {'RPUSH', source, 'x'}})
 if refused then return refused end
+local key = string.sub(order, #behind)
 if redis.call('EXISTS', order) == 1 then
     redis.call('RPUSH', order, ARGV[1] .. ARGV[2])
-    redis.pcall('INCR', behind)
+    redis.pcall('ZINCRBY', behind, 1, key)
+    redis.pcall('ZINCRBY', behind, -1, '')
 else
+    redis.pcall('ZINCRBY', behind, 0, key)
     redis.call('RPUSH', order, ARGV[1])
     redis.call('RPUSH', source, ARGV[2])
 end
@@ -99,8 +106,8 @@ end
 ORIZURU_INLINE const CachedScript& push_in_order_script() {
     static constexpr auto text = adding_script(R"lua(
 local source, order, behind = unpack(KEYS)
-local refused = refusal({{source, 'list'}, {order, 'list'}, {behind, 'string'}}, {{'LLEN', order},
-    {'RPUSH', order, 'x'}, {'LPUSH', source, 'x'}, {'INCRBY', behind, '1'}})
+local refused = refusal({{source, 'list'}, {order, 'list'}, {behind, 'zset'}}, {{'LLEN', order},
+    {'RPUSH', order, 'x'}, {'LPUSH', source, 'x'}, {'ZINCRBY', behind, '1', 'x'}})
 if refused then return refused end
 local first = 1
 if redis.call('LLEN', order) == 0 then
@@ -109,9 +116,9 @@ if redis.call('LLEN', order) == 0 then
     first = 3
 end
 for i = first, #ARGV, 2 do redis.call('RPUSH', order, ARGV[i] .. ARGV[i + 1]) end
-if first <= #ARGV then
-    redis.pcall('INCRBY', behind, string.format('%d', (#ARGV - first + 1) / 2))
-end
+local more = (#ARGV - first + 1) / 2
+redis.call('ZINCRBY', behind, more, string.sub(order, #behind))
+if more > 0 then redis.call('ZINCRBY', behind, -more, '') end
 return redis.call('LLEN', order)
 )lua");
     static constinit const CachedScript script(text);

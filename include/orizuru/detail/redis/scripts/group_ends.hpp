@@ -5,10 +5,10 @@
 // The Lua by which a script counts the ends of jobs in their groups (jobs/group.hpp).
 //
 // A group is a hash: `job <id>` for each member that has not ended, `open` until its commit, `left`
-// (how many of these there are), `jobs` and `failed`, `on_dead`, `expires` (ms), and, where a job
-// follows it, `to` (the list it goes to) and that job in four pieces, `then` to `then 4`. Between
-// them come its two times and the numbers of the failed and of all. An end counts only if it
-// removes its field: a second one of the same job finds none.
+// (how many of these there are), `jobs` and `failed`, `on_dead`, `expires` (ms), `made` (when, in
+// ms), and, where a job follows it, `to` (the list it goes to) and that job in four pieces, `then`
+// to `then 4`. Between them come its two times and the numbers of the failed and of all. An end
+// counts only if it removes its field: a second one of the same job finds none.
 
 namespace orizuru::detail {
 
@@ -64,6 +64,8 @@ local function note_end(ends, group, field, died)
 end
 local function finish(group)
     redis.call('EXPIRE', group, 3600)
+    -- Its place on the list of those that have not ended. Without the right, who makes a group does it.
+    redis.pcall('ZREM', string.sub(group, 1, -34) .. 's', string.sub(group, -32))
     local to, first, second, third, fourth, failed, jobs = unpack(redis.call('HMGET', group, 'to',
         'then', 'then 2', 'then 3', 'then 4', 'failed', 'jobs'))
     if not to then return end
