@@ -6,6 +6,8 @@
 #include "integration/core/queue_fixture.hpp"
 
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
+#include <orizuru/keyed.hpp>
 #include <orizuru/ops/cli.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
@@ -298,6 +300,72 @@ TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
         "c");
     CHECK(contains(text({"peek", "q", "--where", "dead"}), "no such user  dead one\n"));
     CHECK(contains(text({"peek", "q", "--where", "held"}), consumer.name() + "  held one\n"));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "keys shows what waits behind which key, and where the job is that is out") {
+    CHECK_FALSE(contains(text({"ls", "q"}), "behind"));
+    CHECK_FALSE(contains(text({"show", "q"}), "behind"));
+    orizuru::KeyedJobProducer<Raw> keyed(uri, "q");
+    keyed.push_all("a\x1b", std::vector<Raw>(3, Raw{"out"}));
+    keyed.push("b", Raw{"b1"});
+    CHECK(contains(text({"ls", "q"}), "queue  waiting  behind  held"));
+    CHECK(contains(text({"ls", "q"}), "\nq            2       2     0"));
+    CHECK(json({"ls", "q"}).at("queues")[0].at("behind") == 2);
+    CHECK(json({"show", "q"}).at("keys") == 2);
+    CHECK(contains(text({"show", "q"}), "keys       2\nbehind     2\n"));
+    CHECK(json({"keys", "q"}) == Json{{"queue", "q"},
+                                      {"keys", Json::array({{{"key", "a\x1b"}, {"behind", 2}},
+                                                            {{"key", "b"}, {"behind", 0}}})}});
+    CHECK(text({"keys", "q", "-n", "1"}) == "key      behind\na\\u{1b}       2\n");
+    CHECK(text({"keys", "q", "--skip", "1"}) == "key  behind\nb         0\n");
+    const Json one = json({"keys", "q", "a\x1b"}).at("keys");
+    REQUIRE(one.size() == 1);
+    CHECK(one[0].at("out").size() == 1);
+    CHECK(one[0].at("out")[0].at("place") == "waiting");
+    CHECK(one[0].at("out")[0].at("payload") == "out");
+    CHECK(contains(text({"keys", "q", "b"}), "key  behind\nb         0\n\nplace    id"));
+    CHECK(contains(text({"keys", "q", "b"}), "b1\n"));
+    const Ran none = run({"keys", "q", "c"});
+    CHECK(none.status == 1);
+    CHECK(none.err == "orizuru: queue 'q' has no job of the key 'c'\n");
+    redis.del("q");
+    CHECK(contains(text({"keys", "q", "b"}), "its job that is out was not found"));
+    CHECK(json({"keys", "q", "b"}).at("keys")[0] ==
+          Json{{"key", "b"}, {"behind", 0}, {"out", Json::array()}});
+    CHECK(json({"keys", "r"}).at("keys").empty());
+    CHECK(contains(text({"metrics", "q"}),
+                   "orizuru_queue_messages{queue=\"q\",state=\"behind\"} 2\n"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "groups shows those that have not ended, and one that is done") {
+    CHECK_FALSE(contains(text({"ls", "q"}), "groups"));
+    orizuru::JobGroup group(uri, "q", {.then = orizuru::GroupThen("q", Raw{"then"})});
+    group.push("q", Raw{"member"});
+    CHECK(contains(text({"ls", "q"}), "dead  groups  consumers"));
+    CHECK(json({"ls", "q"}).at("queues")[0].at("groups") == 1);
+    CHECK(json({"ls", "q"}).at("queues")[0].at("members") == 1);
+    CHECK(contains(text({"show", "q"}), "groups     1\nmembers    1\n"));
+    const Json open = json({"groups", "q"}).at("groups");
+    REQUIRE(open.size() == 1);
+    CHECK(open[0].at("id") == group.id());
+    CHECK(open[0].at("stage") == "open");
+    CHECK(open[0].at("jobs") == 1);
+    CHECK(open[0].at("pending") == 1);
+    CHECK(open[0].at("failed") == 0);
+    CHECK(open[0].at("made").get<std::string>().ends_with("Z"));
+    CHECK(open[0].at("expires_ms") > 86'000'000);
+    CHECK(open[0].at("then") == "q");
+    group.commit();
+    CHECK(json({"groups", "q", group.id()}).at("groups")[0].at("stage") == "waiting");
+    CHECK(json({"groups", "q", group.id()}).at("groups")[0].at("expires_ms").is_null());
+    CHECK(contains(text({"groups", "q"}), group.id() + "  waiting     1        1       0  20"));
+    text({"clear", "q", "--where", "waiting", "--yes"});
+    CHECK(json({"groups", "q"}).at("groups").empty());
+    CHECK(contains(text({"groups", "q", group.id()}), "  done "));
+    const Ran none = run({"groups", "q", "no"});
+    CHECK(none.status == 1);
+    CHECK(none.err == "orizuru: queue 'q' has no group 'no'\n");
 }
 
 TEST_CASE_FIXTURE(Fixture, "a long payload is cut but with --full, and bytes come as hex") {
@@ -964,10 +1032,17 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothin
     redis.command({"SADD", "orizuru:queues", "q"});
     push({"a", "b"});
     bury_next();
+    orizuru::KeyedJobProducer<Raw>(uri, "q").push("q", Raw{"q"});
+    const orizuru::JobGroup group(uri, "q", {.then = orizuru::GroupThen("q", Raw{"then"})});
     redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "+@read", "+eval_ro"});
     const std::string guest = "unix://guest:x@" + server().socket_path();
-    for (const Texts& arguments : std::vector<Texts>{
-             {"ls"}, {"show", "q"}, {"workers"}, {"peek", "q", "--where", "dead"}, {"metrics"}}) {
+    for (const Texts& arguments : std::vector<Texts>{{"ls"},
+                                                     {"show", "q"},
+                                                     {"workers"},
+                                                     {"keys", "q", "q"},
+                                                     {"groups", "q"},
+                                                     {"peek", "q", "--where", "dead"},
+                                                     {"metrics"}}) {
         const Ran ran = run_at(guest, arguments);
         CHECK_MESSAGE(ran.status == 0, ran.err);
         CHECK(contains(ran.out, arguments[0] == "peek" ? "a" : "q"));

@@ -114,16 +114,33 @@ inline void filter_arguments(CLI::App& command, CliOptions& options, CLI::Option
         ->type_name("LENGTH");
 }
 
-inline void peek_arguments(CLI::App& command, CliOptions& options) {
-    queue_argument(command, options);
-    CLI::Option* const where = place_argument(command, options, every_place)->required();
-    filter_arguments(command, options, *where);
+inline void page_arguments(CLI::App& command, CliOptions& options) {
     command.add_option("-n,--count", options.count, "At most so many; 20 if not given")
         ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
         ->type_name("COUNT");
     command.add_option("--skip", options.skip, "Leave out so many before them")
         ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
         ->type_name("COUNT");
+}
+
+inline void keys_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    command.add_option("KEY", options.id, "One key, with its job that is out")->type_name("");
+    page_arguments(command, options);
+    full_argument(command, options);
+}
+
+inline void groups_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    command.add_option("ID", options.id, "Id of a group, also of one that is done")->type_name("");
+    page_arguments(command, options);
+}
+
+inline void peek_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    CLI::Option* const where = place_argument(command, options, every_place)->required();
+    filter_arguments(command, options, *where);
+    page_arguments(command, options);
     full_argument(command, options);
 }
 

@@ -7,6 +7,7 @@
 #include <orizuru/detail/ops/cli/arguments.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/changing.hpp>
+#include <orizuru/detail/ops/cli/keys_and_groups.hpp>
 #include <orizuru/detail/ops/cli/looking.hpp>
 #include <orizuru/detail/ops/cli/messages.hpp>
 
@@ -30,6 +31,9 @@ inline constexpr std::array cli_commands{
     CliCommand{"workers", "List the consumers of queues", queues_argument, workers},
     CliCommand{"peek", "Show messages; those that are served next first, of the dead the newest",
                peek_arguments, peek},
+    CliCommand{"keys", "Show the keys of a queue in order, those with most jobs behind first",
+               keys_arguments, keys},
+    CliCommand{"groups", "Show groups of jobs that have not ended", groups_arguments, groups},
     CliCommand{"find", "Show where a job is", find_arguments, find},
     CliCommand{"pause", "Have all workers take nothing from a queue", queue_argument, pause},
     CliCommand{"resume", "Let workers take from a paused queue", queue_argument, resume},

@@ -81,7 +81,11 @@ namespace orizuru::detail::cli {
             {"oldest", json_of(state.oldest)},
             {"oldest_ms", json_of(age(state.oldest, state.now))},
             {"next_due", json_of(state.next_due)},
-            {"now", json_of(state.now)}};
+            {"now", json_of(state.now)},
+            {"keys", state.keys},
+            {"behind", state.behind},
+            {"groups", state.groups},
+            {"members", state.members ? Json(*state.members) : Json()}};
 }
 
 [[nodiscard]] inline Json json_of(const std::string& queue, const ConsumerState& consumer) {

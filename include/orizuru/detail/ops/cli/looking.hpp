@@ -39,21 +39,27 @@ using Align = Table::Align;
 [[nodiscard]] inline Table table_of(const std::vector<QueueState>& states) {
     Table table({{"queue"},
                  {"waiting", Align::right},
+                 {"behind", Align::right},
                  {"held", Align::right},
                  {"scheduled", Align::right},
                  {"rejected", Align::right},
                  {"suspected", Align::right},
                  {"dead", Align::right},
+                 {"groups", Align::right},
                  {"consumers", Align::right},
                  {"oldest", Align::right},
                  {"paused"},
                  {"note"}});
     for (const QueueState& state : states) {
-        table.add({state.queue, std::to_string(state.waiting), std::to_string(state.held),
+        const auto if_any = [](std::uint64_t number, bool any) {
+            return any ? std::to_string(number) : std::string();
+        };
+        table.add({state.queue, std::to_string(state.waiting),
+                   if_any(state.behind, state.keys + state.behind > 0), std::to_string(state.held),
                    std::to_string(state.scheduled), std::to_string(state.rejected),
                    std::to_string(state.suspected), std::to_string(state.dead),
-                   std::to_string(state.consumers), optional_text(age(state.oldest, state.now)),
-                   state.paused ? "yes" : "no",
+                   if_any(state.groups, state.groups > 0), std::to_string(state.consumers),
+                   optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no",
                    is_served(state) == false ? "nobody serves it" : ""});
     }
     return table;
@@ -205,6 +211,14 @@ inline constexpr std::chrono::seconds most_overdue{5};
     table.add({"rejected", std::to_string(state.rejected)});
     table.add({"suspected", std::to_string(state.suspected)});
     table.add({"dead", std::to_string(state.dead)});
+    if (state.keys + state.behind > 0) {
+        table.add({"keys", std::to_string(state.keys)});
+        table.add({"behind", std::to_string(state.behind)});
+    }
+    if (state.groups > 0) {
+        table.add({"groups", std::to_string(state.groups)});
+        table.add({"members", state.members ? std::to_string(*state.members) : "-"});
+    }
     table.add({"oldest", optional_text(age(state.oldest, state.now))});
     table.add({"next due", optional_text(state.next_due)});
     table.add({"paused", state.paused ? "yes" : "no"});
