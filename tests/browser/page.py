@@ -417,6 +417,30 @@ def check_many_queues(browser, redis):
     eventually(lambda: len(browser.all("tbody tr")) == 3)
 
 
+def check_waits(browser, redis):
+    """What waits for other jobs: behind keys, and in groups; queues without have no tab for it."""
+    browser.go("#/queue/empty/waiting")
+    browser.sees(".tabs a", "Waiting", "In hand", "Scheduled", "Rejected", "Suspected", "Dead", "Workers")
+    redis.command("RPUSH", f"orizuru:{{orders}}:key:{HOSTILE}", "0123456789abcdef", "next")
+    redis.command("ZADD", "orizuru:{orders}:keyed", 1, HOSTILE, -1, "")
+    redis.command("ZADD", "orizuru:{orders}:groups", 9e15, "0" * 32)
+    redis.command("HSET", "orizuru:{orders}:group:" + "0" * 32, "left", 3, "jobs", 1200, "failed", 2,
+                  "made", 1, "to", "reports")
+    browser.go("#/queue/orders/keys")
+    browser.sees("tbody td", "<img src=x onerror=\"window.hacked=1\">\\u{202e}gpj.exe", "1")
+    eventually(lambda: browser.texts("dd")[0].endswith(" + 1"))
+    browser.all("tbody tr")[0].click()
+    browser.saying("#live", "Its job that is out was not found.")
+    browser.click(".tabs a", "Groups")
+    eventually(lambda: browser.texts("tbody td")[:4] == ["0" * 32, "waiting", "3 of 1,200", "2"])
+    assert browser.texts("tbody td")[6] == "reports"
+    browser.picture("groups")
+    redis.command("DEL", "orizuru:{orders}:keyed", "orizuru:{orders}:groups")
+    browser.sees("p.empty", "Nothing here.")
+    browser.go("#/")
+    assert browser.run("return window.hacked") is None
+
+
 def check_keyboard(browser):
     browser.go("#/")
     browser.row("orders")
@@ -487,6 +511,7 @@ def main():
                     "clicks under polling": lambda: check_clicks_under_polling(browser, redis),
                     "steps": lambda: check_steps(browser, redis),
                     "many queues": lambda: check_many_queues(browser, redis),
+                    "waits": lambda: check_waits(browser, redis),
                     "keyboard": lambda: check_keyboard(browser),
                     "rest": lambda: check_rest(browser),
                     "outage": lambda: check_outage(browser, redis),

@@ -8,6 +8,8 @@
 
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/jobs.hpp>
+#include <orizuru/jobs/group.hpp>
+#include <orizuru/keyed.hpp>
 #include <orizuru/ops/dashboard.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/worker.hpp>
@@ -135,8 +137,9 @@ struct Fixture : QueueFixture {
 };
 
 TEST_CASE_FIXTURE(Fixture, "the page's files need no token, have no data and forbid all others") {
-    for (const std::string path : {"/", "/page.css", "/icon.svg", "/page.js", "/api.js",
-                                   "/elements.js", "/message.js", "/queue.js", "/queues.js"}) {
+    for (const std::string path :
+         {"/", "/page.css", "/icon.svg", "/page.js", "/api.js", "/elements.js", "/message.js",
+          "/queue.js", "/queues.js", "/waits.js"}) {
         CAPTURE(path);
         const DashboardResponse response = get(path, {{"Host", "localhost"}});
         CHECK(response.status == 200);
@@ -257,6 +260,43 @@ TEST_CASE_FIXTURE(Fixture, "of thousands of queues a page is shown, with the sum
         return passes >= 3;
     }));
     CHECK((info("commandstats", "cmdstat_eval_ro:calls") - before) / passes <= 2 * 62);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "the keys of a queue are shown with the job that is out, and its groups") {
+    orizuru::KeyedJobProducer<Raw> keyed(uri, "q");
+    keyed.push_all("a\x9b", std::vector<Raw>(3, Raw{"out"})); // no UTF-8
+    for (int i = 0; i < 50; ++i) {
+        keyed.push(std::to_string(i), Raw{"x"});
+    }
+    orizuru::JobGroup group(uri, "q", {.then = orizuru::GroupThen("q", Raw{"then"})});
+    group.push("q", Raw{"member"});
+    REQUIRE(shows("keys", 51));
+    CHECK(queue().at("behind") == 2);
+    REQUIRE(shows("groups", 1));
+    CHECK(seen("/api/queues").at("sums").at("behind") == 2);
+    const json keys = seen("/api/keys?queue=q");
+    CHECK(keys.at("more") == true);
+    REQUIRE(keys.at("rows").size() == 50);
+    CHECK(keys.at("rows")[0] == json{{"key", "a%9B"}, {"name", "a\ufffd"}, {"behind", 2}});
+    CHECK(seen("/api/keys?queue=q&first=50").at("rows").size() == 1);
+    CHECK(seen("/api/keys?queue=q&first=50").at("more") == false);
+    const json out = seen("/api/key?queue=q&key=a%9B").at("messages");
+    REQUIRE(out.size() == 1);
+    CHECK(out[0].at("place") == "waiting");
+    CHECK(seen("/api/message?id=" + out[0].at("id").get<std::string>()).at("job").at("key") ==
+          "a\ufffd");
+    CHECK(seen("/api/key?queue=q&key=none").at("messages").empty());
+    const json groups = seen("/api/groups?queue=q");
+    CHECK(groups.at("more") == false);
+    REQUIRE(groups.at("rows").size() == 1);
+    CHECK(groups.at("rows")[0].at("name") == group.id());
+    CHECK(groups.at("rows")[0].at("stage") == "open");
+    CHECK(groups.at("rows")[0].at("pending") == 1);
+    CHECK(groups.at("rows")[0].at("expiresIn") > 86'000'000);
+    CHECK(groups.at("rows")[0].at("then") == "q");
+    CHECK(get("/api/keys?queue=q&first=x").status == 400);
+    CHECK(get("/api/keys").status == 400);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the dead are chosen by their error, and all that are shown run again") {

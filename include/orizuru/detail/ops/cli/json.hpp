@@ -128,6 +128,7 @@ namespace orizuru::detail::cli {
             {"expires_at", json_of(job.expires_at)},
             {"last_error", job.last_error},
             {"unique_id", job.unique_id},
+            {"key", job.key},
             {"attributes", job.attributes}};
 }
 

@@ -160,6 +160,12 @@ class DashboardCore {
         if (route == "days") {
             return answer(m_data.days(query));
         }
+        if (route == "keys" || route == "groups") {
+            return answer(m_data.waits(route, query));
+        }
+        if (route == "key") {
+            return answer(m_data.key(query));
+        }
         if (route == "workers") {
             return answer(m_data.workers(query));
         }

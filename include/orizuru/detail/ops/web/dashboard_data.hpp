@@ -11,6 +11,7 @@
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
 #include <orizuru/detail/ops/web/dead_messages.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
+#include <orizuru/detail/ops/web/keys_and_groups_rows.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/detail/ops/web/message_view.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
@@ -151,6 +152,34 @@ class DashboardData {
             }
             const bool more = rows.size() < found.size();
             return json_text({{"messages", std::move(rows)}, {"more", more}});
+        });
+    }
+
+    /// A page of a queue's `keys` or `groups`.
+    [[nodiscard]] std::string waits(std::string_view route, const std::string& query) {
+        const std::string queue = parameter(query, "queue");
+        const auto first = whole_number(query_value(query, "first").value_or("0"));
+        if (!first || *first > farthest) {
+            throw HttpRefusal{400, "there is no such page"};
+        }
+        return shared(joined({route, "?"}), query, [&] {
+            const auto begin = static_cast<std::int64_t>(*first);
+            return json_text(route == "keys" ? key_rows(m_inspector, queue, begin)
+                                             : group_rows(m_inspector, queue, begin));
+        });
+    }
+
+    /// The job of a key that is out, usually one.
+    [[nodiscard]] std::string key(const std::string& query) {
+        const std::string queue = parameter(query, "queue");
+        return shared("key?", query, [&] {
+            Json rows = Json::array();
+            if (auto found = m_inspector.key(queue, parameter(query, "key"))) {
+                for (PlacedMessage& message : found->out) {
+                    rows.push_back(row(queue, std::move(message)));
+                }
+            }
+            return json_text({{"messages", std::move(rows)}});
         });
     }
 

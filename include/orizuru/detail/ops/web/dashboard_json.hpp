@@ -48,6 +48,9 @@ using Json = nlohmann::json;
             {"dead", state.dead},
             {"consumers", state.consumers},
             {"unheard", state.unheard},
+            {"keys", state.keys},
+            {"behind", state.behind},
+            {"groups", state.groups},
             {"paused", state.paused},
             {"oldest", json_of(state.oldest)},
             {"nextDue", json_of(state.next_due)},
@@ -64,6 +67,11 @@ using Json = nlohmann::json;
         }
         sums[std::string(place_name(place))] = sum;
     }
+    std::uint64_t behind = 0;
+    for (const QueueSample::Row* const row : rows) {
+        behind += row->state.behind;
+    }
+    sums["behind"] = behind;
     return sums;
 }
 

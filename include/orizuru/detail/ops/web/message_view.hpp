@@ -52,6 +52,7 @@ class MessageView {
         if (job) {
             view["job"]["attributes"] = job->attributes;
             view["job"]["uniqueId"] = job->unique_id;
+            view["job"]["key"] = job->key;
         }
         if (m_show) {
             PayloadText text = shown(listed, job);

@@ -39,6 +39,7 @@ function facts(message) {
         'Expires': time(job.expiresAt),
         'Last error': job.lastError !== message.reason && job.lastError,
         'Unique': job.uniqueId,
+        'Key': job.key,
         'Attributes': attributes.join('\n'),
         'Size': size(message.size),
     };

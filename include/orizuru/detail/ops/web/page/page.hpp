@@ -13,6 +13,7 @@
 #include <orizuru/detail/ops/web/page/page_js.hpp>
 #include <orizuru/detail/ops/web/page/queue_js.hpp>
 #include <orizuru/detail/ops/web/page/queues_js.hpp>
+#include <orizuru/detail/ops/web/page/waits_js.hpp>
 
 #include <array>
 #include <string_view>
@@ -28,7 +29,7 @@ struct PageFile {
 /// Null when there is none.
 [[nodiscard]] inline const PageFile* page_file(std::string_view path) noexcept {
     constexpr std::string_view script = "text/javascript; charset=utf-8";
-    static constexpr std::array<PageFile, 9> files{
+    static constexpr std::array<PageFile, 10> files{
         {{"/", "text/html; charset=utf-8", page_html},
          {"/page.css", "text/css; charset=utf-8", page_css},
          {"/icon.svg", "image/svg+xml", icon_svg},
@@ -37,7 +38,8 @@ struct PageFile {
          {"/elements.js", script, elements_js},
          {"/message.js", script, message_js},
          {"/queue.js", script, queue_js},
-         {"/queues.js", script, queues_js}}};
+         {"/queues.js", script, queues_js},
+         {"/waits.js", script, waits_js}}};
     for (const PageFile& file : files) {
         if (file.path == path) {
             return &file;

@@ -15,6 +15,7 @@ import {get} from './api.js';
 import {bars, confirming, deaths, decoded, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
+import {groupsTable, keysTable} from './waits.js';
 
 const PAGE = 50;
 const SEARCH_AGAIN = 5000;
@@ -182,11 +183,13 @@ export function queuePage(app, key, tab, first) {
     const tag = el('span', {class: 'tags warn'});
     const pause = pauseButton(app, key);
     const sums = numbers();
-    const tabs = el('nav', {class: 'tabs', 'aria-label': 'Places'},
-        ...Object.entries({...PLACES, workers: 'Workers'}).map(([place, text]) => el('a',
-            {href: `#/queue/${key}/${place}`, 'aria-current': place === tab && 'page'}, text)));
+    const links = Object.fromEntries(Object.entries({...PLACES, keys: 'Keys', groups: 'Groups', workers: 'Workers'})
+        .map(([place, text]) => [place, el('a',
+            {href: `#/queue/${key}/${place}`, 'aria-current': place === tab && 'page'}, text)]));
+    const tabs = el('nav', {class: 'tabs', 'aria-label': 'Places'}, ...Object.values(links));
     const workers = tab === 'workers' && workersTable(false);
-    const list = workers || messagesTable(app, key, tab, first);
+    const list = workers || tab === 'keys' && keysTable(app, key, first)
+        || tab === 'groups' && groupsTable(key, first) || messagesTable(app, key, tab, first);
 
     const month = daysOf(key);
     const query = `?queue=${key}`;
@@ -198,6 +201,8 @@ export function queuePage(app, key, tab, first) {
         fill(tag, tags(queue));
         pause.update(queue);
         sums.update(queue, done);
+        links.keys.hidden = tab !== 'keys' && queue.keys === 0;
+        links.groups.hidden = tab !== 'groups' && queue.groups === 0;
         await month.update();
         if (workers) {
             workers.update(await get(`workers?queue=${key}`));

@@ -51,10 +51,23 @@ export function numbers() {
         for (const place of ['waiting', 'held', 'scheduled', 'dead']) {
             fill(values[place], number(sums[place]), sums[place] === 0 ? 'zero' : place === 'dead' ? 'bad' : '');
         }
+        if (sums.behind > 0) {
+            fill(values.waiting, withBehind(sums));
+        }
+        values.waiting.title = behindTitle(sums);
         fill(values.rate, rate === null ? '–' : number(rate < 10 ? Math.round(rate * 10) / 10
             : Math.round(rate)), !rate ? 'zero' : '');
     };
     return {node, update};
+}
+
+// Those that wait, and those behind others of their keys.
+function withBehind({waiting, behind}) {
+    return `${number(waiting)} + ${number(behind)}`;
+}
+
+function behindTitle({behind}) {
+    return behind > 0 ? `${number(behind)} wait behind others of their keys` : '';
 }
 
 // What is wrong with a queue, beside its name.
@@ -104,6 +117,10 @@ function updateRow(row, queue) {
     const late = queue.nextDue && queue.now ? queue.now - queue.nextDue : 0;
     fill(row.tag, tags(queue));
     count(cells.waiting, queue.waiting);
+    if (queue.behind > 0) {
+        fill(cells.waiting, withBehind(queue));
+    }
+    cells.waiting.title = behindTitle(queue);
     fill(cells.oldest, wait === null ? '–' : duration(wait),
         wait === null ? 'zero' : wait > LONG_AGO ? 'warn' : '');
     count(cells.held, queue.held);
