@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What waits for other jobs: behind their keys, and in groups.
+// Two tables of what waits for other jobs: behind their keys, and in groups.
 
 #include <string_view>
 
