@@ -100,6 +100,7 @@ class Storm {
         const std::uint64_t kills = m_options.number("size");
         for (std::uint64_t kill = 0; kill < kills; ++kill) {
             std::this_thread::sleep_for(std::chrono::milliseconds(m_random() % 150)); // the storm's
+            judge_counts();
             pid_t& process = m_processes[m_random() % m_processes.size()];
             m_report.came("kills", end(process) ? 1 : 0);
             process = begin();
@@ -164,6 +165,27 @@ class Storm {
         return std::to_string(m_redis.keys("orizuru:{q}:key:*").size()) + " keys, " +
                std::to_string(m_redis.llen("q")) + " jobs in the queue";
     }
+    /// Each key that has jobs is counted with those behind it. A sweep mends that, so it is looked
+    /// at all the time.
+    void judge_counts() {
+        const std::string wrong = m_redis
+                                      .command({"EVAL", R"lua(
+local behind, prefix, sum = 'orizuru:{q}:keyed', 'orizuru:{q}:key:', 0
+local lists = redis.call('KEYS', prefix .. '*')
+for _, list in ipairs(lists) do
+    local count, key = redis.call('LLEN', list) - 1, string.sub(list, #prefix + 1)
+    if tonumber(redis.call('ZSCORE', behind, key) or -1) ~= count then return 'key ' .. key end
+    sum = sum + count
+end
+if redis.call('ZCARD', behind) ~= #lists + 1 then return 'the number of keys' end
+return -tonumber(redis.call('ZSCORE', behind, '')) == sum and '' or 'the sum'
+)lua",
+                                                "0"})
+                                      .text;
+        if (!wrong.empty()) {
+            m_report.violation(wrong + " is counted wrongly");
+        }
+    }
     void judge() {
         std::uint64_t again = 0;
         for (int key = 0; key < m_keys; ++key) {
@@ -190,13 +212,7 @@ class Storm {
             m_report.violation(std::to_string(dead) + " jobs are dead, not " +
                                std::to_string(expected));
         }
-        const auto counted = [this](const std::string& command) {
-            return m_redis.command({command, "orizuru:{q}:keyed", ""}).text;
-        };
-        if (m_redis.command({"ZCARD", "orizuru:{q}:keyed"}).integer != 1 ||
-            counted("ZSCORE") != "0") {
-            m_report.violation("keys are counted that have no jobs, or jobs behind them");
-        }
+        judge_counts();
     }
 
     const FaultOptions& m_options;
