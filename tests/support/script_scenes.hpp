@@ -576,6 +576,7 @@ inline void Scenes::inspector() {
     before.push_back({"ZADD", m_keys.scheduled(), "5", "12345678x"});
     before.push_back({"ZADD", m_keys.groups(), "1", std::string(32, '0')});
     before.push_back(grouped("1"));
+    before.push_back({"SET", m_keys.queue_rate(), "7 9"});
     add("states of queues", "", before,
         {m_source,
          {m_keys.unack(), "list"},
@@ -585,7 +586,10 @@ inline void Scenes::inspector() {
          {m_keys.paused(), ""},
          {m_keys.suspects(), "list"},
          {m_keys.keyed(), "zset"},
-         {m_keys.groups(), "zset"}},
+         {m_keys.groups(), "zset"},
+         {m_keys.slots(), "zset"},
+         {m_keys.slots_freed(), "list"},
+         {m_keys.queue_rate(), "string"}},
         {"600", m_keys.processing(""), m_keys.heartbeat(""), m_keys.group(""), m_keys.collected()});
     add("states of consumers", "", m_held, {m_consumers},
         {m_keys.heartbeat(""), m_keys.processing("")});

@@ -88,6 +88,8 @@ orizuru_queue_paused{queue="orders"} 1
 orizuru_queue_paused{queue="idle"} 0
 # HELP orizuru_queue_keys How many keys have jobs.
 # TYPE orizuru_queue_keys gauge
+# HELP orizuru_queue_slots How many of its handlers run within its limit.
+# TYPE orizuru_queue_slots gauge
 # HELP orizuru_queue_groups How many groups of jobs have not ended.
 # TYPE orizuru_queue_groups gauge
 # HELP orizuru_queue_group_members How many members of these have not ended.
@@ -95,13 +97,14 @@ orizuru_queue_paused{queue="idle"} 0
 )");
 }
 
-TEST_CASE("keys and groups of a queue have their lines where there are any") {
+TEST_CASE("keys, groups and slots of a queue have their lines where there are any") {
     std::vector<QueueState> queues{
-        {.queue = "q", .now = now, .keys = 2, .behind = 5, .groups = 3, .members = 7}};
+        {.queue = "q", .now = now, .keys = 2, .behind = 5, .groups = 3, .members = 7, .slots = 4}};
     const std::string text = prometheus(queues);
     CHECK(text.find("orizuru_queue_messages{queue=\"q\",state=\"behind\"} 5\n") !=
           std::string::npos);
     CHECK(lines_of(text, "orizuru_queue_keys") == "orizuru_queue_keys{queue=\"q\"} 2\n");
+    CHECK(lines_of(text, "orizuru_queue_slots") == "orizuru_queue_slots{queue=\"q\"} 4\n");
     CHECK(lines_of(text, "orizuru_queue_groups") == "orizuru_queue_groups{queue=\"q\"} 3\n");
     CHECK(lines_of(text, "orizuru_queue_group_members") ==
           "orizuru_queue_group_members{queue=\"q\"} 7\n");

@@ -25,7 +25,8 @@ namespace orizuru {
 ///                                   runs
 ///   orizuru_queue_paused            1 while workers must not take from it
 ///   orizuru_queue_keys              how many keys have jobs, if any
-///   orizuru_queue_groups            how many groups have not ended, if any
+///   orizuru_queue_slots             how many of its handlers run, if they have a limit and any
+///   does orizuru_queue_groups            how many groups have not ended, if any
 ///   orizuru_queue_group_members     how many of their members have not ended; missing where there
 ///                                   are more than 1000 groups
 ///

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orizuru {
@@ -26,6 +27,26 @@ enum class Place {
     suspected, ///< blamed for the deaths of consumers: waits apart until it is tried again
     dead       ///< until a person decides
 };
+
+/// The reason for which messages wait that could run if their queue had no limit (Worker::limit).
+enum class LimitWait {
+    nothing, ///< no limit holds them up
+    slot,    ///< as many handlers run as may
+    permit   ///< its rate has no permit now
+};
+
+/// The name as a word: `nothing`, `slot` or `permit`.
+[[nodiscard]] constexpr std::string_view to_string(LimitWait wait) noexcept {
+    switch (wait) {
+    case LimitWait::nothing:
+        return "nothing";
+    case LimitWait::slot:
+        return "slot";
+    case LimitWait::permit:
+        return "permit";
+    }
+    return "unknown";
+}
 
 /// The numbers of a queue at one moment.
 struct QueueState {
@@ -55,6 +76,8 @@ struct QueueState {
     std::uint64_t groups = 0;
     /// Members of these groups that have not ended; empty if there are more than 1000.
     std::optional<std::uint64_t> members = 0;
+    std::uint64_t slots = 0; ///< handlers that run, if it has a limit of them (Worker::limit)
+    LimitWait waits_for = LimitWait::nothing; ///< what its limit makes it wait for
 };
 
 /// A registered consumer.

@@ -252,6 +252,9 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
             name == "run some") {
             commands.erase("TIME"); // without it, a job is served as it is
         }
+        if (name == "states of queues") {
+            commands.erase("TIME"); // without it, nobody sees what waits for a rate
+        }
         CHECK(needed[name] == commands);
     }
     MESSAGE(count.cells << " cells, " << count.refused << " refused");

@@ -8,6 +8,7 @@
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/limit.hpp>
@@ -117,6 +118,9 @@ TEST_CASE_FIXTURE(LimitFixture,
     const Running second(other);
     REQUIRE(so_many_wait(1)); // for a slot
     CHECK(jobs() == Texts{"b"});
+    const auto state = orizuru::Inspector(uri).state("q");
+    CHECK(state.slots == 1);
+    CHECK(state.waits_for == orizuru::LimitWait::slot);
     CHECK(taken() == 1);
     one.quiet();
     const auto begin = std::chrono::steady_clock::now();
@@ -421,6 +425,7 @@ TEST_CASE_FIXTURE(LimitFixture,
     CHECK(eventually([&] { return handled.size() == 4; }));
     CHECK(eventually([&] { return held_jobs().empty(); }));
     CHECK(jobs() == Texts{"b", "c"});
+    CHECK(orizuru::Inspector(uri).state("q").waits_for == orizuru::LimitWait::permit);
     const auto begin = std::chrono::steady_clock::now();
     CHECK(running.stop() == 0);
     CHECK(std::chrono::steady_clock::now() - begin < 10s);

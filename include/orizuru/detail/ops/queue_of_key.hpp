@@ -17,12 +17,13 @@ namespace orizuru::detail {
 
 /// True if a key can end so, behind its queue's part.
 [[nodiscard]] inline bool ends_a_key(std::string_view text) {
-    static constexpr std::array<std::string_view, 23> words{
+    static constexpr std::array<std::string_view, 26> words{
         "consumers",    "unack",      "dead",      "recoveries",     "collected",
         "swept",        "scheduled",  "recurring", "paused",         "scheduled:sequence",
         "fences",       "schedulers", "shards",    "ledger",         "scheduled:wake",
         "counts",       "writes",     "suspects",  "suspects:asked", "keyed",
-        "keyed:upkeep", "cancelled",  "groups"};
+        "keyed:upkeep", "cancelled",  "groups",    "rate",           "slots",
+        "slots:freed"};
     static constexpr std::array<std::string_view, 11> before_ids{
         "heartbeat:", "processing:", "unique:", "progress:", "result:", "once:",
         "worker:",    "counts:",     "key:",    "rate:",     "group:"};

@@ -54,12 +54,14 @@ namespace orizuru::detail {
 
 inline constexpr std::size_t most_queues_together = 100;
 
-// KEYS for each queue source, unack, scheduled, dead, consumers, paused, suspects, keyed, groups;
+// KEYS for each queue source, unack, scheduled, dead, consumers, paused, suspects, keyed, groups,
+// slots, slots:freed, rate;
 // ARGV how many bytes of the message that is served next; then for each queue the prefixes of its
 // processing lists, heartbeats and groups, and the key of its collectors' turns. Returns for each
 // {waiting, held, scheduled, rejected, suspected, dead, consumers, how many of them are unheard,
 // paused, whether the rejected ones are collected, keys, how many wait behind them, groups, how
-// many members these have (-1: there are too many groups), that message's beginning, first due or
+// many members these have (-1: there are too many groups), slots that are taken, whether none is
+// free (0 or 1), for how many ms its rate has no permit, that message's beginning, first due or
 // ''}; nil for one that it refuses, if there are others. It ends behind the queue with the 1000th
 // consumer or group: O(queues + consumers + groups).
 inline std::string_view queue_states_script() {
@@ -80,15 +82,22 @@ local function open_groups(groups, prefix)
     end
     return count, members
 end
+local function permit_in(rate)
+    local next_one = tonumber(string.match(redis.call('GET', rate) or '', '^%d+') or 0)
+    local time = next_one > 0 and redis.pcall('TIME') or {0, 0}
+    return time.err and 0 or math.max(math.ceil((next_one - time[1] * 1000000 - time[2]) / 1000), 0)
+end
 local function state(source, unack, scheduled, dead, consumers, paused, suspects, keyed, groups,
-    processing, heartbeat, group_prefix, collected)
+    slots, freed, rate, processing, heartbeat, group_prefix, collected)
     local refused = refusal({{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
-        {consumers, 'set'}, {suspects, 'list'}, {keyed, 'zset'}, {groups, 'zset'}},
+        {consumers, 'set'}, {suspects, 'list'}, {keyed, 'zset'}, {groups, 'zset'},
+        {slots, 'zset'}, {freed, 'list'}, {rate, 'string'}},
         {{'TYPE', source}, {'GET', source},
         {'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack}, {'ZCARD', scheduled},
         {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead}, {'SMEMBERS', consumers},
         {'EXISTS', paused}, {'LLEN', suspects}, {'ZCARD', keyed}, {'ZSCORE', keyed, 'x'},
-        {'ZCARD', groups}, {'HMGET', groups, 'x'}})
+        {'ZCARD', groups}, {'HMGET', groups, 'x'}, {'ZCARD', slots}, {'LLEN', freed},
+        {'GET', rate}})
     if refused then return refused end
     local kind = redis.call('TYPE', source).ok
     local gone = kind == 'string' and retired(source)
@@ -108,14 +117,15 @@ local function state(source, unack, scheduled, dead, consumers, paused, suspects
         rejected, redis.call('LLEN', suspects), redis.call('LLEN', dead), #ids, unheard,
         redis.call('EXISTS', paused), rejected == 0 and 1 or redis.call('EXISTS', collected),
         redis.call('ZCARD', keyed) - (behind and 1 or 0), math.max(-(behind or 0), 0), count,
-        members, string.sub(next_served, 1, ARGV[1]), due}
+        members, redis.call('ZCARD', slots), redis.call('LLEN', freed) == 0 and 1 or 0,
+        permit_in(rate), string.sub(next_served, 1, ARGV[1]), due}
 end
 local found = {}
-for i = 1, #KEYS / 9 do
-    local its = {unpack(KEYS, 9 * i - 8, 9 * i)}
+for i = 1, #KEYS / 12 do
+    local its = {unpack(KEYS, 12 * i - 11, 12 * i)}
     for a = 4 * i - 2, 4 * i + 1 do its[#its + 1] = ARGV[a] end
     local one = state(unpack(its))
-    if one.err and #KEYS == 9 then return one end
+    if one.err and #KEYS == 12 then return one end
     found[i] = not one.err and one
     if seen >= 1000 then break end
 end
@@ -131,10 +141,10 @@ return found
 queue_states(Connection& connection, std::span<const Keys> queues) {
     const Reply reply =
         exchange(connection, queues.front().source(), "EVAL_RO", [&](std::string& out) {
-            begin_command(out, 4 + 13 * queues.size());
+            begin_command(out, 4 + 16 * queues.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, queue_states_script());
-            append_argument(out, 9 * queues.size());
+            append_argument(out, 12 * queues.size());
             for (const Keys& keys : queues) {
                 append_argument(out, keys.source());
                 append_argument(out, keys.unack());
@@ -145,6 +155,9 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                 append_argument(out, keys.suspects());
                 append_argument(out, keys.keyed());
                 append_argument(out, keys.groups());
+                append_argument(out, keys.slots());
+                append_argument(out, keys.slots_freed());
+                append_argument(out, keys.queue_rate());
             }
             append_argument(out, longest_envelope_start);
             for (const Keys& keys : queues) {
@@ -167,9 +180,10 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
             continue;
         }
         const auto is_number = [](const Reply& part) { return is_count(part); };
-        if (parts.size() != 16 || !std::all_of(parts.begin(), parts.begin() + 13, is_number) ||
-            !is_count(parts[13], -1) || !parts[14].is(Reply::Type::string) ||
-            !parts[15].is(Reply::Type::string)) {
+        if (parts.size() != 19 || !std::all_of(parts.begin(), parts.begin() + 13, is_number) ||
+            !is_count(parts[13], -1) ||
+            !std::all_of(parts.begin() + 14, parts.begin() + 17, is_number) ||
+            !parts[17].is(Reply::Type::string) || !parts[18].is(Reply::Type::string)) {
             refuse(connection, "EVAL_RO");
         }
         const auto count = [&](std::size_t part) {
@@ -187,14 +201,20 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                                                          .unheard = count(7),
                                                          .paused = count(8) > 0,
                                                          .uncollected = count(9) == 0,
-                                                         .oldest = envelope_time(parts[14].text),
+                                                         .oldest = envelope_time(parts[17].text),
                                                          .keys = count(10),
                                                          .behind = count(11),
-                                                         .groups = count(12)})
+                                                         .groups = count(12),
+                                                         .slots = count(14)})
                                 .value();
         state.members = parts[13].integer < 0 ? std::nullopt : std::optional(count(13));
-        if (!parts[15].text.empty()) {
-            state.next_due = due_time(parts[15].text);
+        if (!parts[18].text.empty()) {
+            state.next_due = due_time(parts[18].text);
+        }
+        if (state.waiting > 0) {
+            state.waits_for = state.slots > 0 && count(15) > 0 ? LimitWait::slot
+                              : count(16) > 0                  ? LimitWait::permit
+                                                               : LimitWait::nothing;
         }
     }
     return found;

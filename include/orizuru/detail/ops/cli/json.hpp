@@ -85,7 +85,9 @@ namespace orizuru::detail::cli {
             {"keys", state.keys},
             {"behind", state.behind},
             {"groups", state.groups},
-            {"members", state.members ? Json(*state.members) : Json()}};
+            {"members", state.members ? Json(*state.members) : Json()},
+            {"slots", state.slots},
+            {"waits_for", to_string(state.waits_for)}};
 }
 
 [[nodiscard]] inline Json json_of(const std::string& queue, const ConsumerState& consumer) {

@@ -4,6 +4,8 @@
 
 // The commands of `orizuru` that show queues and consumers.
 
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
 #include <orizuru/detail/ops/cli/table.hpp>
@@ -36,6 +38,21 @@ using Align = Table::Align;
     return call.inspector().states(call.queues(), call.leaving_out());
 }
 
+[[nodiscard]] inline std::string note_of(const QueueState& state) {
+    if (is_served(state) == false) {
+        return "nobody serves it";
+    }
+    switch (state.waits_for) {
+    case LimitWait::slot:
+        return joined({"waits for a slot: ", Digits(state.slots), " run"});
+    case LimitWait::permit:
+        return "waits for its rate";
+    case LimitWait::nothing:
+        break;
+    }
+    return "";
+}
+
 [[nodiscard]] inline Table table_of(const std::vector<QueueState>& states) {
     Table table({{"queue"},
                  {"waiting", Align::right},
@@ -60,7 +77,7 @@ using Align = Table::Align;
                    std::to_string(state.suspected), std::to_string(state.dead),
                    if_any(state.groups, state.groups > 0), std::to_string(state.consumers),
                    optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no",
-                   is_served(state) == false ? "nobody serves it" : ""});
+                   note_of(state)});
     }
     return table;
 }
@@ -218,6 +235,10 @@ inline constexpr std::chrono::seconds most_overdue{5};
     if (state.groups > 0) {
         table.add({"groups", std::to_string(state.groups)});
         table.add({"members", state.members ? std::to_string(*state.members) : "-"});
+    }
+    if (state.slots > 0 || state.waits_for != LimitWait::nothing) {
+        table.add({"slots", std::to_string(state.slots)});
+        table.add({"waits for", std::string(to_string(state.waits_for))});
     }
     table.add({"oldest", optional_text(age(state.oldest, state.now))});
     table.add({"next due", optional_text(state.next_due)});

@@ -51,6 +51,7 @@ using Json = nlohmann::json;
             {"keys", state.keys},
             {"behind", state.behind},
             {"groups", state.groups},
+            {"waitsFor", to_string(state.waits_for)},
             {"paused", state.paused},
             {"oldest", json_of(state.oldest)},
             {"nextDue", json_of(state.next_due)},

@@ -74,7 +74,8 @@ function behindTitle({behind}) {
 export function tags(queue) {
     const idle = queue.waiting + queue.suspected > 0 && queue.consumers === queue.unheard && !queue.paused;
     return [queue.paused && 'paused', idle && 'no workers',
-        queue.suspected > 0 && `${number(queue.suspected)} suspected`, queue.error && line(queue.error)]
+        queue.suspected > 0 && `${number(queue.suspected)} suspected`,
+        {slot: 'waits for a slot', permit: 'waits for its rate'}[queue.waitsFor], queue.error && line(queue.error)]
         .filter(Boolean).join(' · ');
 }
 
