@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // The rules by which a queue keeps the order of each key (keyed.hpp), tried in every state that two
-// processes can reach with four jobs of two keys and three faults. It has no code of the library:
-// it says what the scripts have to do, and why each of their conditions is there.
+// processes can reach with four jobs of two keys and three faults, one by one, and with two in
+// bursts. It has no code of the library: it says what the scripts have to do, and why each of their
+// conditions is there.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +21,7 @@
 namespace key_order_model_test {
 
 constexpr int jobs = 4;
-constexpr int faults = 3;
+constexpr int most_deaths = 2; ///< of the workers of one job: then a collector buries it
 
 /// A job as it is somewhere: with a ticket it is the one of its key that is out.
 struct Message {
@@ -34,16 +35,33 @@ struct Order {
     std::vector<Message> waiting;
 };
 
+/// What a process has in hand. A death leaves the message alone.
+struct Held {
+    Message message;
+    std::vector<Message> behind; ///< the rest of its burst, which the list has as well
+    char ran = 0;                ///< jobs that are done, and not settled
+    bool asked = false;          ///< for the rest
+};
+
+/// Left by a burst until it is settled.
+struct Mark {
+    char ticket = 0; ///< of the last job that was handled alone for it
+    char left = 0;   ///< jobs that are to be
+};
+
 struct State {
     std::vector<Message> source; ///< the last one is served next
-    std::array<std::optional<Message>, 2> held;
+    std::array<std::optional<Held>, 2> held;
     std::vector<Message> scheduled;
     std::vector<Message> rejected;
     std::vector<Message> dead;
     std::array<Order, 2> orders;
+    std::array<Mark, 2> marks;
+    std::array<char, jobs> blamed{};
+    char deaths = 0;
     char pushed = 0;
     char tickets = 0;
-    char faults_left = faults;
+    char faults_left = 0;
     unsigned done = 0;
     unsigned gone = 0;     ///< removed by a person
     unsigned exempt = 0;   ///< left the order of their key: dead, or mistaken
@@ -65,8 +83,16 @@ struct State {
         };
         add(source);
         for (const auto& one : held) {
-            text += one ? std::string{one->job, one->ticket} : "-";
+            text += '-';
+            if (one) {
+                text += {one->message.job, one->message.ticket, one->ran, one->asked ? '?' : ' '};
+                add(one->behind);
+            }
         }
+        for (const Mark& mark : marks) {
+            text += {mark.ticket, mark.left};
+        }
+        text.append(blamed.data(), blamed.size()) += deaths;
         for (const auto* const place : {&scheduled, &rejected, &dead}) {
             add(*place);
         }
@@ -87,17 +113,30 @@ enum class Flaw {
     buried_with_ticket, ///< a burial leaves the ticket in the entry
     handled_unentered,  ///< a job without a ticket is handled as it is
     no_chore,           ///< nobody looks after what a collector has buried
-    no_sweep            ///< nobody looks for tickets that are nowhere
+    no_sweep,           ///< nobody looks for tickets that are nowhere
+    burst_unchecked,    ///< the end of a burst does not compare tickets
+    burst_not_run,      ///< it takes along the jobs that have not run
+    turn_stays,         ///< a job that fails in it does not get the turn
+    suspect_leads,      ///< a job that was blamed leads a burst
+    no_mark             ///< a burst that killed its worker may come again
 };
 
 class Model {
   public:
+    struct Limits {
+        std::size_t burst = 1;
+        char faults = 3;
+        std::optional<char> killer = {}; ///< the job that kills its worker; then little else fails
+    };
     /// `keys`: bit i is the key of job i.
-    Model(unsigned keys, Flaw flaw) : m_keys(keys), m_flaw(flaw) {}
+    Model(unsigned keys, Flaw flaw, const Limits& limits)
+        : m_keys(keys), m_flaw(flaw), m_limits(limits) {}
 
     /// Returns what is wrong with a state that can be reached; empty if none is.
     std::string search() {
-        reach({});
+        State first;
+        first.faults_left = m_limits.faults;
+        reach(first);
         while (!m_open.empty() && m_wrong.empty()) {
             const State state = std::move(m_open.back());
             m_open.pop_back();
@@ -110,7 +149,7 @@ class Model {
             if (state.faults_left > 0) {
                 State next = state;
                 --next.faults_left;
-                fail(next);
+                m_limits.killer ? die(next) : fail(next);
             }
         }
         return m_wrong;
@@ -150,18 +189,64 @@ class Model {
             order.waiting.push_back(message);
         }
     }
-    void advance(State& state, const Message& message) {
+    /// `more`: the jobs of a burst that end with the message.
+    void advance(State& state, const Message& message, std::size_t more = 0) {
         Order& order = state.orders[key_of(message.job)];
         if (m_flaw != Flaw::advance_unchecked && order.out != message.ticket) {
             return;
         }
         order.out = 0;
+        order.waiting.erase(order.waiting.begin(),
+                            order.waiting.begin() + static_cast<std::ptrdiff_t>(more));
         if (!order.waiting.empty()) {
             const Message next = order.waiting.front();
             order.waiting.erase(order.waiting.begin());
             order.out = next.ticket;
             state.source.insert(state.source.begin(), next);
         }
+    }
+    /// The jobs behind the one that is out, for the process that has handled it.
+    void lead(State& state, Held& held) {
+        held.asked = true;
+        const std::size_t key = key_of(held.message.job);
+        const Order& order = state.orders[key];
+        const bool suspected = state.blamed[static_cast<std::size_t>(held.message.job)] > 0;
+        if (order.out != held.message.ticket || (suspected && m_flaw != Flaw::suspect_leads)) {
+            return;
+        }
+        Mark& mark = state.marks[key];
+        if (mark.left > 0 && mark.ticket != held.message.ticket) {
+            mark = {held.message.ticket, static_cast<char>(mark.left - 1)};
+        }
+        if (mark.left == 0) {
+            const std::size_t more = std::min(m_limits.burst - 1, order.waiting.size());
+            held.behind.assign(order.waiting.begin(),
+                               order.waiting.begin() + static_cast<std::ptrdiff_t>(more));
+            const bool marks = more > 0 && m_flaw != Flaw::no_mark;
+            mark = {held.message.ticket, static_cast<char>(marks ? more : 0)};
+        }
+    }
+    /// Ends the jobs of a burst that are done; the turn goes to the next one of them, which moves.
+    /// Returns whether it is the process' turn.
+    bool end_burst(State& state, const Held& held) {
+        Order& order = state.orders[key_of(held.message.job)];
+        state.done |= bit(held.message.job);
+        if (order.out != held.message.ticket && m_flaw != Flaw::burst_unchecked) {
+            return false;
+        }
+        state.marks[key_of(held.message.job)] = {};
+        for (char i = 1; i < held.ran; ++i) {
+            state.done |= bit(held.behind[static_cast<std::size_t>(i - 1)].job);
+        }
+        if (m_flaw != Flaw::turn_stays) {
+            order.waiting.erase(order.waiting.begin(), order.waiting.begin() + held.ran);
+            order.out = in_hand(held).ticket;
+        }
+        return true;
+    }
+    /// The job that runs, or is the next one to.
+    static Message in_hand(const Held& held) {
+        return held.ran == 0 ? held.message : held.behind[static_cast<std::size_t>(held.ran - 1)];
     }
     /// A job without a ticket gets one, and is served next if it is the one that is out.
     void enter(State& state, char job) {
@@ -216,22 +301,89 @@ class Model {
         auto& held = next.held.at(process);
         if (!held) {
             if (!next.source.empty()) {
-                held = take(next.source, next.source.size() - 1);
+                held = Held{take(next.source, next.source.size() - 1), {}};
                 reach(std::move(next));
             }
             return;
         }
-        const Message message = *std::exchange(held, std::nullopt);
+        const Message message = held->message;
         if (message.ticket == 0 && m_flaw != Flaw::handled_unentered) {
+            held.reset();
             enter(next, message.job);
-        } else {
-            check_turn(state, message);
-            next.done |= bit(message.job);
-            if (m_flaw != Flaw::no_advance) {
-                advance(next, message);
+            reach(std::move(next));
+            return;
+        }
+        if (held->ran <= std::ssize(held->behind)) {
+            run(state, process);
+        }
+        if (held->ran > 0) {
+            settle(next, process);
+            if (m_limits.burst > 1 && !state.held.at(process)->asked) {
+                next = state;
+                lead(next, *next.held.at(process));
+                reach(std::move(next));
             }
         }
+    }
+    void run(const State& state, std::size_t process) {
+        State next = state;
+        auto& held = next.held.at(process);
+        check_turn(state, *held);
+        if (in_hand(*held).job != m_limits.killer) {
+            ++held->ran;
+        } else {
+            if (++next.deaths > most_deaths + 1) {
+                complain("too many deaths");
+            }
+            blame(next, process);
+        }
         reach(std::move(next));
+    }
+    /// The process has died: a collector counts that of the message that it held.
+    void blame(State& state, std::size_t process) {
+        const Message message = std::exchange(state.held.at(process), std::nullopt)->message;
+        if (++state.blamed[static_cast<std::size_t>(message.job)] < most_deaths) {
+            state.source.push_back(message);
+            return;
+        }
+        state.dead.push_back(message);
+        if (message.job != m_limits.killer) {
+            complain("an innocent one is dead");
+        }
+    }
+    /// Something else has killed a process, before the killer has.
+    void die(const State& state) {
+        for (std::size_t process = 0; process < state.held.size() && state.deaths == 0; ++process) {
+            if (state.held.at(process)) {
+                State next = state;
+                blame(next, process);
+                reach(std::move(next));
+            }
+        }
+    }
+    /// All that has run.
+    void settle(State state, std::size_t process) {
+        const Held held = *std::exchange(state.held.at(process), std::nullopt);
+        const Message message = held.message;
+        const std::size_t more = static_cast<std::size_t>(held.ran) - 1;
+        const Order& order = state.orders[key_of(message.job)];
+        state.done |= bit(message.job);
+        state.blamed[static_cast<std::size_t>(message.job)] = 0;
+        if (order.out == message.ticket || m_flaw == Flaw::burst_unchecked) {
+            for (std::size_t i = 0; i < more; ++i) {
+                state.done |= bit(held.behind[i].job);
+            }
+            if (!held.behind.empty()) {
+                state.marks[key_of(message.job)] = {};
+            }
+        }
+        const std::size_t taken = m_flaw == Flaw::burst_not_run ? held.behind.size() : more;
+        const bool checks = m_flaw != Flaw::burst_unchecked || more == 0;
+        if (m_flaw != Flaw::no_advance) {
+            advance(state, {message.job, checks ? message.ticket : order.out},
+                    std::min(taken, order.waiting.size()));
+        }
+        reach(std::move(state));
     }
 
     /// One fault, or what a person does.
@@ -274,7 +426,8 @@ class Model {
         }
     }
     void fail(const State& state, std::size_t process) {
-        const Message message = *state.held.at(process);
+        const Held held = *state.held.at(process);
+        const Message message = held.message;
         State rest = state;
         rest.held.at(process).reset();
         const auto with = [&](auto change) {
@@ -284,33 +437,51 @@ class Model {
         };
         with([&](State& next) { next.source.push_back(message); }); // it has died, or requeues
         with([&](State& next) { next.dead.push_back(message); });   // a collector buries it
-        if (message.ticket != 0) {
-            with([&](State& next) { next.scheduled.push_back(message); });
-            with([&](State& next) { next.rejected.push_back(message); });
-            with([&](State& next) {
-                const bool keeps = m_flaw == Flaw::buried_with_ticket;
-                next.dead.push_back({message.job, keeps ? message.ticket : '\0'});
-                next.exempt |= bit(message.job);
-                advance(next, message);
-            });
+        if (message.ticket == 0 || held.ran > std::ssize(held.behind)) {
+            return;
         }
+        const Message failed = in_hand(held); // or stopped
+        const auto with_failed = [&](auto change) {
+            with([&](State& next) {
+                if (held.ran == 0 || end_burst(next, held)) {
+                    change(next);
+                }
+            });
+        };
+        with_failed([&](State& next) { next.scheduled.push_back(failed); });
+        with_failed([&](State& next) { next.rejected.push_back(failed); });
+        with_failed([&](State& next) {
+            const bool keeps = m_flaw == Flaw::buried_with_ticket;
+            next.dead.push_back({failed.job, keeps ? failed.ticket : '\0'});
+            next.exempt |= bit(failed.job);
+            advance(next, failed);
+        });
     }
 
     // What has to hold.
 
     /// All of one key are handled one after the other, in the order of their pushes.
-    void check_turn(const State& state, const Message& message) {
+    void check_turn(const State& state, const Held& held) {
+        const Message message = in_hand(held);
+        unsigned settled = state.done | state.gone | state.exempt | bit(message.job);
+        settled |= held.ran > 0 ? bit(held.message.job) : 0U;
+        for (char i = 1; i < held.ran; ++i) {
+            settled |= bit(held.behind[static_cast<std::size_t>(i - 1)].job);
+        }
+        const unsigned exempt = state.exempt & (bit(held.message.job) | bit(message.job));
         for (char earlier = 0; earlier < message.job; ++earlier) {
-            const unsigned settled = state.done | state.gone | state.exempt | bit(message.job);
             if (key_of(earlier) == key_of(message.job) && (settled & bit(earlier)) == 0 &&
-                (state.exempt & bit(message.job)) == 0) {
+                exempt == 0) {
                 complain("out of order");
             }
         }
         for (const auto& other : state.held) {
-            const bool also = other && other->ticket != 0 && other->job != message.job;
-            const unsigned both = also ? bit(other->job) | bit(message.job) : 0;
-            if (also && key_of(other->job) == key_of(message.job) && (state.mistaken & both) == 0) {
+            const bool also =
+                other && other->message.ticket != 0 && other->message.job != held.message.job;
+            const unsigned both =
+                also ? bit(other->message.job) | bit(held.message.job) | bit(message.job) : 0;
+            if (also && key_of(other->message.job) == key_of(message.job) &&
+                (state.mistaken & both) == 0) {
                 complain("two at once");
             }
         }
@@ -349,7 +520,7 @@ class Model {
         }
         for (const auto& one : state.held) {
             if (one) {
-                f(*one);
+                f(one->message);
             }
         }
     }
@@ -377,6 +548,7 @@ class Model {
 
     unsigned m_keys;
     Flaw m_flaw;
+    Limits m_limits;
     std::vector<State> m_open;
     std::unordered_set<std::string> m_known;
     std::size_t m_moves = 0;
@@ -387,24 +559,41 @@ class Model {
 constexpr std::array<unsigned, 8> patterns = {0b0000, 0b0010, 0b0100, 0b0110,
                                               0b1000, 0b1010, 0b1100, 0b1110};
 
+constexpr Model::Limits one_by_one{};
+constexpr Model::Limits in_bursts{.burst = 3, .faults = 2};
+constexpr Model::Limits killing(char job) { return {.burst = 4, .faults = 1, .killer = job}; }
+
 std::string first_wrong(Flaw flaw) {
     for (const unsigned keys : patterns) {
-        if (std::string wrong = Model(keys, flaw).search(); !wrong.empty()) {
-            return wrong;
+        for (const auto& limits : {one_by_one, in_bursts, killing(1), killing(3)}) {
+            if (std::string wrong = Model(keys, flaw, limits).search(); !wrong.empty()) {
+                return wrong;
+            }
         }
     }
     return {};
 }
 
-TEST_CASE("in every state each key keeps its order, nothing is lost, and no key stands still") {
+void check_all(const Model::Limits& limits) {
     std::size_t states = 0;
     for (const unsigned keys : patterns) {
-        Model model(keys, Flaw::none);
+        Model model(keys, Flaw::none, limits);
         CAPTURE(keys);
         CHECK(model.search() == "");
         states += model.states();
     }
     MESSAGE(states, " states");
+}
+
+TEST_CASE("in every state each key keeps its order, nothing is lost, and no key stands still") {
+    SUBCASE("one by one") { check_all(one_by_one); }
+    SUBCASE("in bursts") { check_all(in_bursts); }
+}
+
+TEST_CASE("a job that kills its workers is buried after one death more in a burst, and no other") {
+    for (char job = 0; job < jobs; ++job) {
+        check_all(killing(job));
+    }
 }
 
 TEST_CASE("each of the rules is needed") {
@@ -415,6 +604,11 @@ TEST_CASE("each of the rules is needed") {
     CHECK(first_wrong(Flaw::handled_unentered) != "");
     CHECK(first_wrong(Flaw::no_chore) != "");
     CHECK(first_wrong(Flaw::no_sweep) != "");
+    CHECK(first_wrong(Flaw::burst_unchecked) != "");
+    CHECK(first_wrong(Flaw::burst_not_run) != "");
+    CHECK(first_wrong(Flaw::turn_stays) != "");
+    CHECK(first_wrong(Flaw::suspect_leads) != "");
+    CHECK(first_wrong(Flaw::no_mark) != "");
 }
 
 } // namespace key_order_model_test
