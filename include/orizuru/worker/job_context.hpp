@@ -122,7 +122,7 @@ class JobRun {
     [[nodiscard]] bool lease_valid() const {
         const std::lock_guard lock(m_mutex);
         return m_core->settled() ? settled_by() == SettledBy::acking
-                                 : m_core->held() && m_host->holds_limit();
+                                 : m_core->held() && m_host->holds_limit(m_taken_at);
     }
 
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).

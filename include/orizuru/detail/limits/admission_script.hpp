@@ -21,20 +21,20 @@
 namespace orizuru::detail {
 
 // KEYS slots, slots:freed, rate, writes, and the lists with messages to fetch
-// ARGV owner; lease (ms); how many slots the owner holds, and how many it may have had; how many
-//   there are, 0: any number; apart, late and span of the rate (us), 0: there is none; how many it
+// ARGV owner; lease (ms); how many slots the owner holds, how many it may have had, and how many of
+//   these need no renewal; how many there are, 0: any number; apart, late and span of the rate (us), 0: there is none; how many it
 //   wants more; "fetch", or "hold" when it has the messages already; and of the rate's permits that
 //   were taken last, when the next one was due, and how many go back.
 // Returns {granted, when the next permit is due (us)} | {0, ms: the rate says when to ask again} |
 //   {-1, 0: there is nothing to fetch} | {-2, ms: no slot is free; one may lapse then}.
-// O(slots of the owner), and O(slots) when one has lapsed.
+// O(slots that come, go and are renewed), and O(slots) when one has lapsed.
 inline constexpr auto admission_text = moving_script(series_functions, rate_functions, R"lua(
 local slots, freed, rate, writes = unpack(KEYS, 1, 4)
 local owner, lease = ARGV[1], tonumber(ARGV[2])
-local holding, had, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local apart, late, span = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local wanted, fetches = tonumber(ARGV[9]), ARGV[10] == 'fetch'
-local next_one, unused = tonumber(ARGV[11]), tonumber(ARGV[12])
+local holding, had, kept, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local apart, late, span = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local wanted, fetches = tonumber(ARGV[10]), ARGV[11] == 'fetch'
+local next_one, unused = tonumber(ARGV[12]), tonumber(ARGV[13])
 local kinds, commands = {}, {{'TIME'}}
 local function also(more) for _, command in ipairs(more) do commands[#commands + 1] = command end end
 for i = 5, #KEYS do
@@ -58,7 +58,7 @@ if refused then return refused end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local function hold(count)
-    for i = 1, math.max(count, had) do
+    for i = math.min(kept, count) + 1, math.max(count, had) do
         local slot = string.format('%d %s %d', lease, owner, i)
         if i <= count then
             redis.call('ZADD', slots, string.format('%.0f', now + lease * 1000), slot)
@@ -66,17 +66,16 @@ local function hold(count)
             redis.call('ZREM', slots, slot)
         end
     end
-    had = count
+    had, kept = count, count
 end
-local function drop_lapsed()
-    local gap, age, _, passed = series(writes)
+local function drop_lapsed(lasted)
     local all = redis.call('ZRANGE', slots, 0, -1, 'WITHSCORES')
     for i = 1, #all, 2 do
         local ms = tonumber(string.match(all[i], '^(%d+) ')) or 0
         local left = tonumber(all[i + 1]) - now
         if left > ms * 1000 then -- Redis' clock was set back
             redis.call('ZADD', slots, string.format('%.0f', now + ms * 1000), all[i])
-        elseif left <= 0 and gap and age + passed >= ms then
+        elseif left <= 0 and lasted >= ms then
             redis.call('ZREM', slots, all[i])
         end
     end
@@ -94,21 +93,25 @@ if most > 0 then
     hold(holding)
     free = most - redis.call('ZCARD', slots)
     if free < wanted then
-        local left = lapse_in(0, 0)
-        local longest, ms = lapse_in(-1, -1)
-        if left and (left <= 0 or longest > ms) then
-            drop_lapsed()
+        local gap, age, _, passed = series(writes)
+        local lasted = gap and age + passed or -1
+        local left, first = lapse_in(0, 0)
+        local longest, last = lapse_in(-1, -1)
+        if left and (left <= 0 and lasted * 1000 >= first or longest > last) then
+            drop_lapsed(lasted)
             free = most - redis.call('ZCARD', slots)
         end
     end
 end
-if unused > 0 then give_back(rate, now, apart, span, next_one, unused) end
+if unused > 0 and apart > 0 then give_back(rate, now, apart, span, next_one, unused) end
 local answer = {0, 0}
 local ready = math.min(wanted, free, fetches and waiting or wanted)
 if wanted > 0 and fetches and waiting == 0 then
     answer = {-1, 0}
 elseif wanted > 0 and free <= 0 then
-    answer = {-2, math.max(math.ceil((lapse_in(0, 0) or 0) / 1000), 1)}
+    local left = lapse_in(0, 0) or 0
+    if left <= 0 then left = lease * 1000 / 3 end -- it has, and writes have not lasted yet
+    answer = {-2, math.max(math.ceil(left / 1000), 1)}
 elseif ready > 0 then
     answer = {ready, 0}
     if apart > 0 then

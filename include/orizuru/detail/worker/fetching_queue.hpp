@@ -94,8 +94,8 @@ class FetchingQueue : public ServedQueue {
     }
     /// Null where it has none. Any thread.
     [[nodiscard]] QueueLimit* limit() const noexcept { return m_limit.get(); }
-    [[nodiscard]] bool holds_limit() const noexcept override {
-        return !m_limit || m_limit->holds();
+    [[nodiscard]] bool holds_limit(TimePoint taken_at) const noexcept override {
+        return !m_limit || m_limit->holds(taken_at);
     }
     /// Before open().
     void set_limit(LimitMaker make) { m_make_limit = std::move(make); }
@@ -165,10 +165,17 @@ class FetchingQueue : public ServedQueue {
     [[nodiscard]] TimePoint take_time() noexcept override {
         return m_taken_at += Clock::duration(1);
     }
+    /// Begins to give its share in a limit back, which close() awaits until then.
+    void end_limit_by(TimePoint time) noexcept {
+        if (m_limit) {
+            m_limit->request_end();
+            m_end_limit_by = time;
+        }
+    }
     /// Does the same until `open`, and lets go of the links.
     void close() noexcept {
         if (m_limit) {
-            m_limit->end(Clock::now() + limit_patience);
+            m_limit->end(m_end_limit_by);
         }
         disconnect();
         m_links.reset();
@@ -249,9 +256,6 @@ class FetchingQueue : public ServedQueue {
     }
 
   private:
-    // To say that its slots are free.
-    static constexpr std::chrono::milliseconds limit_patience{100};
-
     [[gnu::cold]] void connect() {
         ConsumerOptions chosen = consumer_options(shared().options, options());
         chosen.prefetch = most_ahead();
@@ -307,6 +311,7 @@ class FetchingQueue : public ServedQueue {
     TimePoint m_taken_at;       ///< the last job's; for the same thread
     LimitMaker m_make_limit;
     std::unique_ptr<QueueLimit> m_limit;
+    TimePoint m_end_limit_by{};
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;

@@ -33,8 +33,12 @@ class JobHost {
     [[nodiscard]] virtual JobTime now() const noexcept = 0;
     /// Returns when the job that is made now was taken: later than the one before it.
     [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
-    /// False when more of the queue's handlers may run elsewhere than its limit allows.
-    [[nodiscard]] virtual bool holds_limit() const noexcept { return true; }
+    /// False when more of the queue's handlers may run elsewhere than its limit allows, besides one
+    /// whose job was taken then.
+    [[nodiscard]] virtual bool
+    holds_limit(std::chrono::steady_clock::time_point /*taken_at*/) const noexcept {
+        return true;
+    }
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
     /// Does the same without a wait: `told` hears the result, on a thread of the worker.
     virtual void progress(std::string_view job_id, double fraction, std::string_view note,

@@ -224,6 +224,8 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
         upkeep->end(limit);
         upkeep.reset();
     }
+    const TimePoint limits_end = std::min(limit, Clock::now() + last_patience);
+    std::ranges::for_each(queues, [=](const auto& queue) { queue->end_limit_by(limits_end); });
     std::ranges::for_each(queues, [](const auto& queue) { queue->close(); });
     closed = true;
     wake.signal();

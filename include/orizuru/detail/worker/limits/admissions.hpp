@@ -12,6 +12,7 @@
 #include <orizuru/detail/redis/place/route.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/run_script.hpp>
+#include <orizuru/detail/worker/limits/queue_limit.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/limits/fleet_limit.hpp>
@@ -31,8 +32,9 @@ namespace orizuru::detail {
 struct AdmissionRequest {
     int holding = 0;
     int wanted = 0;
-    std::string_view jobs = "fetch"; ///< or "hold"
+    QueueLimit::Jobs jobs = QueueLimit::Jobs::to_fetch;
     int unused = 0;
+    bool renews = false; ///< all slots, and not only those that come and go
 };
 
 struct Admission {
@@ -61,13 +63,16 @@ class Admissions {
         if (!m_connection) {
             m_connection = std::make_unique<Connection>(m_endpoint);
         }
+        const int kept = std::exchange(m_kept, 0);
         m_had = std::max(m_had, request.holding + request.wanted);
         const Reply reply =
             run_script(*m_connection, m_keys.source(), admission_script, 6, m_keys.slots(),
                        m_keys.slots_freed(), m_keys.queue_rate(), m_keys.writes(), m_keys.source(),
-                       m_keys.suspects(), m_owner, m_lease.count(), request.holding, m_had, m_most,
-                       m_spacing.apart.count(), m_spacing.late.count(), m_spacing.per.count(),
-                       request.wanted, request.jobs, m_next_due, request.unused);
+                       m_keys.suspects(), m_owner, m_lease.count(), request.holding, m_had,
+                       request.renews ? 0 : kept, m_most, m_spacing.apart.count(),
+                       m_spacing.late.count(), m_spacing.per.count(), request.wanted,
+                       request.jobs == QueueLimit::Jobs::to_fetch ? "fetch" : "hold", m_next_due,
+                       request.unused);
         const auto is_number = [](const Reply& number) { return is_count(number, -2); };
         if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
             !std::ranges::all_of(reply.elements, is_number) ||
@@ -86,7 +91,7 @@ class Admissions {
     [[nodiscard]] Admission admitted(const Reply& reply, const AdmissionRequest& request) {
         const std::int64_t count = reply.elements[0].integer;
         const std::int64_t time = reply.elements[1].integer;
-        m_had = request.holding + static_cast<int>(std::max<std::int64_t>(count, 0));
+        m_kept = m_had = request.holding + static_cast<int>(std::max<std::int64_t>(count, 0));
         if (count > 0) {
             m_next_due = time;
             return {.count = static_cast<int>(count)};
@@ -106,7 +111,8 @@ class Admissions {
     const int m_most;
     const RateSpacing m_spacing;
     std::unique_ptr<Connection> m_connection;
-    int m_had = 0; ///< slots that Redis may count
+    int m_had = 0;  ///< slots that Redis may count
+    int m_kept = 0; ///< those of them that it counts, unless it has lost them
     std::int64_t m_next_due = 0;
 };
 

@@ -43,10 +43,14 @@ class FleetLimiter final : public QueueLimit {
     FleetLimiter& operator=(const FleetLimiter&) = delete;
     ~FleetLimiter() override { FleetLimiter::end(TimePoint()); }
 
-    [[nodiscard]] bool answered() const noexcept override { return !m_asking; }
-    [[nodiscard]] bool holds() const noexcept override { return m_counts->holds(); }
-    void ask(int wanted) noexcept override;
-    [[nodiscard]] int granted() override { return m_counts->granted(); }
+    [[nodiscard]] Answer answer() const noexcept override { return m_answer; }
+    [[nodiscard]] bool holds(TimePoint taken_at) const noexcept override {
+        return m_counts->holds(taken_at);
+    }
+    void ask(int wanted, Jobs jobs) noexcept override;
+    void await(TimePoint until) override;
+    [[nodiscard]] bool found_empty() noexcept override;
+    [[nodiscard]] int granted() noexcept override { return m_counts->granted(); }
     void fetched(int tasks) noexcept override { m_counts->fetched(tasks); }
     [[nodiscard]] bool permit(Task& task) override {
         auto permit = m_counts->permit();
@@ -54,10 +58,11 @@ class FleetLimiter final : public QueueLimit {
         task.keep(std::move(permit));
         return any;
     }
-    void ask_for(std::shared_ptr<Task> task) override;
-    [[nodiscard]] std::shared_ptr<Task> take_permitted() noexcept override;
-    void leave(std::shared_ptr<Task> task) override;
+    void put_back(std::shared_ptr<Task> task) override;
+    void begin_watch() noexcept override;
+    void end_watch() noexcept override { m_counts->touch(); }
     void withdraw() noexcept override;
+    void request_end() noexcept override;
     void end(TimePoint until) noexcept override;
 
   private:
@@ -66,14 +71,15 @@ class FleetLimiter final : public QueueLimit {
     // For a wake that a process has died with.
     static constexpr std::chrono::seconds longest_wait{30};
     static constexpr std::chrono::milliseconds failure_pause{1000};
+    // For a thread that was told that there is nothing to fetch, to begin to wait for it.
+    static constexpr std::chrono::milliseconds watch_patience{50};
 
     void run() noexcept;
     void step();
+    [[nodiscard]] Admission tell(const AdmissionRequest& request, TimePoint now);
     void hear(const Admission& answer, TimePoint asked);
-    void answer() noexcept;
     void fail(std::string_view why) noexcept;
-    void leave_brought();
-    void requeue_left() noexcept;
+    void requeue() noexcept;
     [[nodiscard]] TimePoint next_time() noexcept;
     void wait(TimePoint until);
     void await_slot(TimePoint until);
@@ -95,17 +101,18 @@ class FleetLimiter final : public QueueLimit {
     TimePoint m_not_before{}; ///< after a failure
     Random m_random;
 
-    std::atomic<bool> m_asking{false};
-    std::mutex m_mutex; ///< guards what follows
+    std::atomic<Answer> m_answer{Answer::here}; ///< changes under the lock
+    std::mutex m_mutex;                         ///< guards what follows
+    std::condition_variable m_changed;          ///< the answer, or m_ended
+    bool m_awaited = false;                     ///< a thread waits for the answer
     int m_wanted = 0;
+    Jobs m_jobs = Jobs::to_fetch;
     TimePoint m_ask_at{};
     bool m_empty = false; ///< the last answer, until it was told
-    std::shared_ptr<Task> m_brought;
-    std::shared_ptr<Task> m_permitted;         ///< that was brought before
-    std::vector<std::shared_ptr<Task>> m_left; ///< to be requeued; has room for the two
+    TimePoint m_watch_by = TimePoint::max();
+    std::vector<std::shared_ptr<Task>> m_back; ///< to be requeued
     bool m_ending = false;
     bool m_ended = false;
-    std::condition_variable m_end;
     OwnThread m_thread; // last: it uses all of the above
 };
 

@@ -26,62 +26,64 @@ ORIZURU_INLINE FleetLimiter::FleetLimiter(FetchingQueue& queue, const Endpoint& 
     m_thread.start([this] { run(); });
 }
 
-ORIZURU_INLINE void FleetLimiter::ask(int wanted) noexcept {
+ORIZURU_INLINE void FleetLimiter::ask(int wanted, Jobs jobs) noexcept {
     const std::lock_guard lock(m_mutex);
-    if (!std::exchange(m_empty, false)) {
-        m_wanted = wanted;
-        m_ask_at = TimePoint();
-        m_asking = true;
-        m_counts->wake().signal();
-    }
-}
-
-ORIZURU_INLINE void FleetLimiter::ask_for(std::shared_ptr<Task> task) {
-    const std::lock_guard lock(m_mutex);
-    m_left.reserve(m_left.size() + 1); // it may have to go back where nothing can fail
-    m_brought = std::move(task);
-    m_wanted = 1;
+    m_wanted = wanted;
+    m_jobs = jobs;
     m_ask_at = TimePoint();
-    m_asking = true;
+    m_empty = false;
+    m_answer = Answer::awaited;
     m_counts->wake().signal();
 }
 
-ORIZURU_INLINE std::shared_ptr<Task> FleetLimiter::take_permitted() noexcept {
-    const std::lock_guard lock(m_mutex);
-    return std::exchange(m_permitted, nullptr);
+ORIZURU_INLINE void FleetLimiter::await(TimePoint until) {
+    Lock lock(m_mutex);
+    m_awaited = true;
+    wait_until(m_changed, lock, until, [this] { return m_answer != Answer::awaited; });
+    m_awaited = false;
 }
 
-ORIZURU_INLINE void FleetLimiter::leave(std::shared_ptr<Task> task) {
+ORIZURU_INLINE bool FleetLimiter::found_empty() noexcept {
+    const std::lock_guard lock(m_mutex);
+    return std::exchange(m_empty, false);
+}
+
+ORIZURU_INLINE void FleetLimiter::put_back(std::shared_ptr<Task> task) {
     {
         const std::lock_guard lock(m_mutex);
-        if (task) {
-            m_left.reserve(m_left.size() + 2); // also for one that was brought before
-            m_left.push_back(std::move(task));
-        }
+        m_back.push_back(std::move(task));
     }
-    m_counts->touch();
+    m_counts->wake().signal();
+}
+
+ORIZURU_INLINE void FleetLimiter::begin_watch() noexcept {
+    const std::lock_guard lock(m_mutex);
+    m_watch_by = TimePoint::max();
 }
 
 ORIZURU_INLINE void FleetLimiter::withdraw() noexcept {
     {
         const std::lock_guard lock(m_mutex);
-        leave_brought();
-        if (m_permitted) {
-            m_left.push_back(std::exchange(m_permitted, nullptr));
-        }
-        m_asking = false;
+        m_answer = Answer::here;
         m_empty = false;
     }
     m_counts->drop_all();
     m_counts->touch();
 }
 
-ORIZURU_INLINE void FleetLimiter::end(TimePoint until) noexcept {
+ORIZURU_INLINE void FleetLimiter::request_end() noexcept {
     if (!m_process.forked()) { // else another thread may have left the lock taken
-        Lock lock(m_mutex);
+        const std::lock_guard lock(m_mutex);
         m_ending = true;
         m_counts->wake().signal();
-        wait_until(m_end, lock, until, [this] { return m_ended; });
+    }
+}
+
+ORIZURU_INLINE void FleetLimiter::end(TimePoint until) noexcept {
+    request_end();
+    if (!m_process.forked()) {
+        Lock lock(m_mutex);
+        wait_until(m_changed, lock, until, [this] { return m_ended; });
         m_cutoff.signal();
     }
     m_thread.end();
@@ -95,19 +97,18 @@ ORIZURU_INLINE void FleetLimiter::run() noexcept {
     while (!ending()) {
         m_counts->wake().clear(); // before all is looked at
         try {
-            requeue_left();
+            requeue();
             step();
-            requeue_left();
             wait(next_time());
         } catch (...) {
             tell_thrown([this](std::string_view what) { fail(what); });
         }
     }
-    requeue_left();
+    requeue();
     say_last();
     const std::lock_guard lock(m_mutex);
     m_ended = true;
-    m_end.notify_all();
+    m_changed.notify_all();
 }
 
 /// Asks and tells Redis what there is to ask and to tell.
@@ -118,61 +119,76 @@ ORIZURU_INLINE void FleetLimiter::step() {
         return;
     }
     const std::optional<PermitCounts::Change> change = m_counts->take_change();
+    bool unwatched = false;
     AdmissionRequest request;
     {
         const std::lock_guard lock(m_mutex);
         // What goes back may be what it waits for.
         const bool may_do = change && (m_full || change->unused > 0);
-        if (m_asking && (now >= m_ask_at || may_do)) {
-            request.wanted = m_brought ? 1 : m_wanted;
-            request.jobs = m_brought ? "hold" : "fetch";
+        if (m_answer != Answer::here && (now >= m_ask_at || may_do)) {
+            request.wanted = m_wanted;
+            request.jobs = m_jobs;
         }
+        unwatched = now >= m_watch_by;
+        m_watch_by = unwatched ? TimePoint::max() : m_watch_by;
     }
-    if (request.wanted == 0 && !change && now < m_renew_at) {
+    if (request.wanted == 0 && !change && !unwatched && now < m_renew_at) {
         return;
     }
     request.holding = m_counts->holding();
     request.unused = change ? change->unused : 0;
-    const LeaseClock::time_point sent = LeaseClock::now();
-    const Admission answer = m_admissions.ask(request);
-    m_counts->set_lease(sent + m_queue.options().lease);
-    m_renew_at = m_has_slots && request.holding + answer.count > 0
-                     ? now + m_queue.options().lease / 3
-                     : TimePoint::max();
+    const Admission answer = tell(request, now);
     if (request.wanted > 0) {
         hear(answer, now);
     }
 }
 
-ORIZURU_INLINE void FleetLimiter::hear(const Admission& answer, TimePoint asked) {
-    const std::lock_guard lock(m_mutex);
-    m_full = answer.kind == Admission::Kind::full;
-    if (answer.count > 0) {
-        m_counts->grant(answer.count, asked);
-        if (m_brought) {
-            m_counts->fetched(1);
-            m_brought->keep(m_counts->permit());
-            m_permitted = std::exchange(m_brought, nullptr);
-        }
+ORIZURU_INLINE Admission FleetLimiter::tell(const AdmissionRequest& request, TimePoint now) {
+    AdmissionRequest said = request;
+    said.renews = now >= m_renew_at || m_counts->lease_over();
+    if (said.holding > 0 && m_counts->lease_over()) {
+        m_counts->lapse(now);
     }
-    if (answer.kind == Admission::Kind::granted || answer.kind == Admission::Kind::empty) {
-        m_empty = answer.kind == Admission::Kind::empty;
-        m_asking = false;
-        m_news->signal();
-        return;
+    const LeaseClock::time_point sent = LeaseClock::now();
+    const Admission answer = m_admissions.ask(said);
+    const std::chrono::milliseconds lease = m_queue.options().lease;
+    if (said.renews) {
+        m_counts->set_lease(sent + lease);
+        m_renew_at = now + lease / 3;
     }
-    leave_brought();
-    m_ask_at = asked + answer.wait;
-    if (m_full) {
-        const auto wait = std::min<std::chrono::milliseconds>(answer.wait, longest_wait / 2);
-        m_ask_at = asked + wait + std::chrono::milliseconds(m_random.up_to(wait.count()));
+    if (!m_has_slots || said.holding + answer.count == 0) {
+        m_counts->set_lease(LeaseClock::time_point()); // what comes next renews it
+        m_renew_at = TimePoint::max();
     }
+    return answer;
 }
 
-/// Under the lock.
-ORIZURU_INLINE void FleetLimiter::leave_brought() {
-    if (m_brought) {
-        m_left.push_back(std::exchange(m_brought, nullptr));
+ORIZURU_INLINE void FleetLimiter::hear(const Admission& answer, TimePoint asked) {
+    using Kind = Admission::Kind;
+    const std::lock_guard lock(m_mutex);
+    m_full = answer.kind == Kind::full;
+    if (answer.count > 0) {
+        m_counts->grant(answer.count, asked);
+    }
+    if (m_answer == Answer::here) {
+        return; // nobody wants it any more
+    }
+    if (answer.kind == Kind::granted || answer.kind == Kind::empty) {
+        m_empty = answer.kind == Kind::empty;
+        m_watch_by = m_empty && m_has_slots ? Clock::now() + watch_patience : TimePoint::max();
+        m_answer = Answer::here;
+    } else {
+        m_jobs = Jobs::to_fetch;
+        m_answer = Answer::refused;
+        m_ask_at = asked + answer.wait;
+        if (m_full) {
+            const auto wait = std::min<std::chrono::milliseconds>(answer.wait, longest_wait / 2);
+            m_ask_at = asked + wait + std::chrono::milliseconds(m_random.up_to(wait.count()));
+        }
+    }
+    m_changed.notify_all();
+    if (!m_awaited) {
+        m_news->signal();
     }
 }
 
@@ -183,22 +199,31 @@ ORIZURU_INLINE void FleetLimiter::fail(std::string_view why) noexcept {
     m_counts->touch();
     {
         const std::lock_guard lock(m_mutex);
-        leave_brought();
         if (m_ending) {
             return;
+        }
+        if (m_answer == Answer::awaited) {
+            m_jobs = Jobs::to_fetch;
+            m_answer = Answer::refused;
+            m_changed.notify_all();
+            m_news->signal();
         }
     }
     m_queue.tell({.kind = WorkerEventKind::fetch_failed, .detail = why, .retry_in = failure_pause});
 }
 
-ORIZURU_INLINE void FleetLimiter::requeue_left() noexcept {
-    Lock lock(m_mutex);
-    while (!m_left.empty()) {
-        const std::shared_ptr<Task> task = std::move(m_left.back());
-        m_left.pop_back();
-        lock.unlock();
-        task->requeue({});
-        lock.lock();
+ORIZURU_INLINE void FleetLimiter::requeue() noexcept {
+    while (true) {
+        std::vector<std::shared_ptr<Task>> tasks;
+        {
+            const std::lock_guard lock(m_mutex);
+            tasks.swap(m_back);
+        }
+        if (tasks.empty()) {
+            return;
+        }
+        // Each goes to the queue's front, so the newest goes first.
+        std::for_each(tasks.rbegin(), tasks.rend(), [](const auto& task) { task->requeue({}); });
     }
 }
 
@@ -209,11 +234,12 @@ ORIZURU_INLINE TimePoint FleetLimiter::next_time() noexcept {
     }
     const TimePoint next = std::min(m_renew_at, m_counts->drop_void(now));
     const std::lock_guard lock(m_mutex);
-    return m_asking ? std::min(next, m_ask_at) : next;
+    return std::min({next, m_watch_by, m_answer != Answer::here ? m_ask_at : TimePoint::max()});
 }
 
 ORIZURU_INLINE void FleetLimiter::wait(TimePoint until) {
-    if (m_waiting.begun() || (m_full && m_asking && m_not_before <= Clock::now())) {
+    const bool waits = m_full && m_answer == Answer::refused && m_not_before <= Clock::now();
+    if (m_waiting.begun() || waits) {
         await_slot(until);
     } else {
         wait_ready(-1, 0, &m_counts->wake(), until);

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -35,41 +36,53 @@ class Permit {
 
 class QueueLimit {
   public:
+    enum class Jobs : std::uint8_t {
+        to_fetch, ///< there may be none
+        at_hand   ///< there are as many as are asked for
+    };
+    enum class Answer : std::uint8_t {
+        here,    ///< ask what is granted, and ask anew
+        awaited, ///< it has not come yet
+        refused  ///< nothing is granted; it asks again, for jobs to fetch, when it makes sense
+    };
+
     QueueLimit() = default;
     QueueLimit(const QueueLimit&) = delete;
     QueueLimit& operator=(const QueueLimit&) = delete;
     virtual ~QueueLimit() = default;
 
-    /// False while the answer to a question is awaited: nothing may be fetched. `news` is signalled
-    /// when it comes. Any thread.
-    [[nodiscard]] virtual bool answered() const noexcept = 0;
-    /// False when more handlers may run elsewhere than there may be: Redis has not heard from this
-    /// process for the lease. Any thread.
-    [[nodiscard]] virtual bool holds() const noexcept = 0;
+    /// What has become of the last question. `news` is signalled when it changes. Any thread.
+    [[nodiscard]] virtual Answer answer() const noexcept = 0;
+    /// False if more handlers may run elsewhere than there may be, besides one whose job was taken
+    /// then: Redis had not heard from this process for the lease. Any thread.
+    [[nodiscard]] virtual bool holds(TimePoint taken_at) const noexcept = 0;
 
-    // For the thread that fetches. None of these waits for Redis.
+    // For the thread that fetches. Only `await` waits for Redis.
 
-    /// Asks how many tasks may run, up to `wanted`; not if the last answer was that there is
-    /// nothing to fetch, once.
-    virtual void ask(int wanted) noexcept = 0;
+    /// Asks how many tasks may run, up to `wanted`.
+    virtual void ask(int wanted, Jobs jobs) noexcept = 0;
+    /// Waits for the answer until then.
+    virtual void await(TimePoint until) = 0;
+    /// Tells once that the answer was: there is nothing to fetch.
+    [[nodiscard]] virtual bool found_empty() noexcept = 0;
     /// Returns how many may be fetched.
-    [[nodiscard]] virtual int granted() = 0;
-    /// So many were fetched; the others of those that were granted go back.
+    [[nodiscard]] virtual int granted() noexcept = 0;
+    /// So many were fetched, and are at hand; the others of those that were granted go back.
     virtual void fetched(int tasks) noexcept = 0;
     /// Lets the next one of those run; false when there is none. Throws std::bad_alloc.
     [[nodiscard]] virtual bool permit(Task& task) = 0;
-    /// Asks whether this one may run, which a wait in Redis has brought. It is requeued if not.
-    /// Throws std::bad_alloc.
-    virtual void ask_for(std::shared_ptr<Task> task) = 0;
-    /// Returns one that may.
-    [[nodiscard]] virtual std::shared_ptr<Task> take_permitted() noexcept = 0;
-    /// Requeues a task that no thread is free for, if there is one. Nobody here waits for a message
-    /// any more: others may have to.
-    virtual void leave(std::shared_ptr<Task> task) = 0;
-    /// Forgets what was asked, and requeues what was brought.
+    /// Requeues a task that may not run now, on another thread. Throws std::bad_alloc.
+    virtual void put_back(std::shared_ptr<Task> task) = 0;
+    /// A wait in Redis for the next message has begun.
+    virtual void begin_watch() noexcept = 0;
+    /// It has ended, and none follows: others may have to wait for the message.
+    virtual void end_watch() noexcept = 0;
+    /// Forgets what was asked and granted.
     virtual void withdraw() noexcept = 0;
 
-    /// Tells Redis that all is over, until then. Tasks that still run are counted for the lease.
+    /// Begins to tell Redis that all is over. Tasks that still run are counted for the lease.
+    virtual void request_end() noexcept = 0;
+    /// Waits for that until then.
     virtual void end(TimePoint until) noexcept = 0;
 };
 

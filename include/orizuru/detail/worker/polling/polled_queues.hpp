@@ -81,8 +81,9 @@ class PolledQueues {
     /// Waits until `find` may find something, or `news` is signalled.
     void await();
     [[nodiscard]] bool any_waiting() const {
-        return std::ranges::any_of(m_queues,
-                                   [](const PolledQueue& queue) { return queue.waiting(); });
+        return std::ranges::any_of(m_queues, [](const PolledQueue& queue) {
+            return queue.waiting() || queue.gate().holds_back();
+        });
     }
     /// Ends all waits while no thread is `free`, and returns what they bring.
     std::vector<std::shared_ptr<Task>> end_waiting(const std::stop_token& token,
@@ -215,8 +216,10 @@ inline std::vector<std::shared_ptr<Task>> PolledQueues::end_waiting(const std::s
         if (free > 0 || token.stop_requested()) {
             break;
         }
-        if (auto task = queue.end_waiting(token)) {
+        if (auto task = queue.gate().give_up_held_back()) {
             brought.push_back(std::move(task));
+        } else if (auto other = queue.end_waiting(token)) {
+            brought.push_back(std::move(other));
         }
     }
     return brought;

@@ -33,8 +33,9 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `open_to_fetched`
-/// and `disconnect`; any thread calls the rest.
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `holds_back`,
+/// `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and `disconnect`; any thread calls
+/// the rest.
 class QueueGate {
   public:
     QueueGate(FetchingQueue& queue, const WorkerOptions& options)
@@ -50,6 +51,15 @@ class QueueGate {
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
+    /// True while a task awaits the answer of the queue's limit.
+    [[nodiscard]] bool holds_back() const noexcept { return m_held_back != nullptr; }
+    /// Returns that task, if there is one, to be requeued.
+    [[nodiscard]] std::shared_ptr<Task> give_up_held_back() noexcept {
+        if (m_held_back) {
+            m_queue.limit()->withdraw();
+        }
+        return std::exchange(m_held_back, nullptr);
+    }
     /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
     void requeue() noexcept {
         withdraw();
@@ -92,14 +102,30 @@ class QueueGate {
     // Few enough that their memory comes from what malloc keeps for the thread, and many enough
     // that a turn costs little for each.
     static constexpr std::size_t most_shared = 4;
+    // For a limit's answer, which mostly comes within a round trip. Other queues wait meanwhile.
+    static constexpr std::chrono::milliseconds answer_patience{20};
 
     [[nodiscard]] bool closed() const noexcept {
-        return m_paused || m_fetching_forbidden || m_queue.full() ||
-               (m_queue.limit() != nullptr && !m_queue.limit()->answered());
+        if (m_paused || m_fetching_forbidden) {
+            return true;
+        }
+        if (const QueueLimit* const limit = m_queue.limit()) {
+            const auto answer = limit->answer();
+            if (m_held_back) { // it has its place already
+                return answer == QueueLimit::Answer::awaited;
+            }
+            if (answer != QueueLimit::Answer::here) {
+                return true;
+            }
+        }
+        return m_queue.full();
     }
     void withdraw() noexcept {
-        if (m_queue.limit() != nullptr) {
-            m_queue.limit()->withdraw();
+        if (QueueLimit* const limit = m_queue.limit()) {
+            limit->withdraw();
+            if (const auto task = std::exchange(m_held_back, nullptr)) {
+                task->requeue({});
+            }
         }
     }
     std::shared_ptr<Task> take_most(const std::stop_token& token, Awaited* awaited, int free,
@@ -110,6 +136,8 @@ class QueueGate {
     }
     std::shared_ptr<Task> take_within(QueueLimit& limit, const std::stop_token& token,
                                       Awaited* awaited, int free);
+    int granted(QueueLimit& limit, int free);
+    std::shared_ptr<Task> take_held_back(QueueLimit& limit);
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
         close_for(failure_pause);
@@ -119,7 +147,8 @@ class QueueGate {
 
     FetchingQueue& m_queue;
     const WorkerOptions& m_options;
-    bool m_disconnected = false; ///< for the thread inside `take`
+    bool m_disconnected = false;       ///< for the thread inside `take`
+    std::shared_ptr<Task> m_held_back; ///< may not run yet; for the same thread
     std::atomic<bool> m_paused{false};
     std::atomic<bool> m_fetching_forbidden{false};
     std::atomic<TimePoint> m_opens_at{TimePoint()};
@@ -140,6 +169,9 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
         fetch_inside(0, std::ref(fetch)); // a copy would allocate each time
         if (!asked) {
             close_for(m_options.recheck);
+            if (m_queue.limit() != nullptr) {
+                m_queue.limit()->end_watch();
+            }
             if (awaited != nullptr && !m_disconnected) {
                 if (const auto brought = m_queue.take({}, nullptr)) {
                     brought->requeue({}); // for others
@@ -152,39 +184,75 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     return task;
 }
 
-/// Takes as many as the limit grants. What it has not granted yet is handed to it: a job that a
-/// wait in Redis has brought, say.
+/// Takes as many as the limit grants. What it has not granted yet is held back: a job that a wait
+/// in Redis has brought, say.
 inline std::shared_ptr<Task> QueueGate::take_within(QueueLimit& limit, const std::stop_token& token,
                                                     Awaited* awaited, int free) {
-    if (std::shared_ptr<Task> permitted = limit.take_permitted()) {
-        return permitted;
+    if (m_held_back) {
+        return take_held_back(limit);
     }
+    m_disconnected = false; // there may be something to withdraw
     std::shared_ptr<Task> task;
     if (awaited == nullptr && in_hand() == 0) {
-        const int most = limit.granted();
+        const int most = granted(limit, free);
         if (most == 0) {
-            limit.ask(m_queue.room(free));
             return nullptr;
         }
         const auto tell = at_exit([&] {
-            limit.fetched(!task ? 0 : m_queue.in_batches() ? 1 : 1 + static_cast<int>(in_hand()));
+            limit.fetched((task ? 1 : 0) +
+                          (m_queue.in_batches() ? 0 : static_cast<int>(in_hand())));
         });
         task = take_most(token, nullptr, free, most);
     } else {
+        if (awaited != nullptr) {
+            limit.begin_watch();
+        }
         task = take_most(token, awaited, free, 1);
     }
     if (task && !limit.permit(*task)) {
-        limit.ask_for(std::move(task));
-        return nullptr;
+        m_held_back = std::move(task);
+        limit.ask(1, QueueLimit::Jobs::at_hand);
+        limit.await(Clock::now() + answer_patience);
+        return take_held_back(limit);
     }
     return task;
+}
+
+inline int QueueGate::granted(QueueLimit& limit, int free) {
+    limit.fetched(0); // what was at hand is not any more
+    int most = limit.granted();
+    if (most == 0 && !limit.found_empty()) {
+        limit.ask(m_queue.room(free), QueueLimit::Jobs::to_fetch);
+        limit.await(Clock::now() + answer_patience);
+        most = limit.granted();
+        static_cast<void>(limit.found_empty());
+    }
+    return most;
+}
+
+inline std::shared_ptr<Task> QueueGate::take_held_back(QueueLimit& limit) {
+    if (limit.answer() == QueueLimit::Answer::awaited) {
+        return nullptr;
+    }
+    std::shared_ptr<Task> task = std::exchange(m_held_back, nullptr);
+    if (limit.granted() > 0) {
+        limit.fetched(1);
+        if (limit.permit(*task)) {
+            return task;
+        }
+    }
+    limit.put_back(std::move(task));
+    return nullptr;
 }
 
 inline std::shared_ptr<Task> QueueGate::end_waiting(const std::stop_token& token) noexcept {
     try {
         std::shared_ptr<Task> brought = m_queue.take(token, nullptr);
         if (QueueLimit* const limit = m_queue.limit()) {
-            limit->leave(std::exchange(brought, nullptr));
+            limit->end_watch();
+            if (brought) {
+                limit->put_back(std::exchange(brought, nullptr));
+            }
         }
         return brought;
     } catch (...) {
