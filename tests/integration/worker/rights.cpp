@@ -85,17 +85,32 @@ void leave_messages(const std::string& /*uri*/, RedisClient& redis) {
 void leave_a_job(const std::string& uri, RedisClient& /*redis*/) {
     JobProducer<Raw>(uri, "q").push({"a"}, {.unique = "u"});
 }
+/// Its end is that of its group.
+void leave_a_member(const std::string& uri, RedisClient& /*redis*/) {
+    JobGroup group(uri, "q", {.then = GroupThen("{q}then", Raw{"then"}), .on_dead = OnDead::count});
+    group.push("q", Raw{"member"});
+    group.commit();
+}
+void leave_a_job_and_a_member(const std::string& uri, RedisClient& redis) {
+    leave_a_job(uri, redis);
+    leave_a_member(uri, redis);
+}
 void leave_jobs(const std::string& uri, RedisClient& redis) {
     JobProducer<Raw> producer(uri, "q");
     producer.push({"rejected"});
     redis.command({"RENAME", "q", "orizuru:{q}:unack"});
     producer.push({std::string(100'000, 'x')}, {.unique = "u"}); // too large for a script
     producer.push({"bad"});
+    leave_a_member(uri, redis);
     const std::string cancelled = *producer.push({"cancelled"});
     redis.command({"HSET", "orizuru:{q}:cancelled", cancelled, "99999999999999 why"});
     redis.command({"HSET", "orizuru:{q}:recurring", "hourly", "5"});
 }
-void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
+void leave_scheduled_jobs(const std::string& uri, RedisClient& redis) {
+    leave_a_member(uri, redis);
+    const std::string member = redis.command({"LPOP", "q"}).text;
+    redis.command(
+        {"ZADD", "orizuru:{q}:scheduled", "99999999999999", std::string(8, '\0') + member});
     JobProducer<Raw> producer(uri, "q");
     producer.push({"a"}, {.delay = 1h, .unique = "u"});
     producer.push({"b"}, {.delay = 1ms});
@@ -104,6 +119,10 @@ void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
 void leave_the_dead(const std::string& uri, RedisClient& redis) {
     leave_a_job(uri, redis);
     Consumer<Raw> consumer(uri, "q");
+    consumer.next()->bury("bad");
+    JobGroup group(uri, "q", {.then = GroupThen("{q}then", Raw{"then"})});
+    group.push("q", Raw{"member"});
+    group.commit();
     consumer.next()->bury("bad");
     leave_messages(uri, redis);
     for (int i = 0; i < 5; ++i) {
@@ -123,6 +142,9 @@ void leave_a_full_dead_list(const std::string& uri, RedisClient& redis) {
     leave_a_job(uri, redis);
     Consumer<Raw>(uri, "q").next()->bury("bad");
     leave_a_dead_consumer(uri, redis);
+    leave_a_member(uri, redis);
+    const std::string member = redis.command({"RPOP", "q"}).text;
+    redis.command({"LINSERT", "orizuru:{q}:processing:id", "AFTER", "a", member});
 }
 
 /// Runs until a command shows the result, or the first exception.
@@ -213,12 +235,17 @@ void put_off(const std::string& uri) {
     Consumer<Job<Raw>> consumer(uri, "q");
     auto guard = *consumer.next();
     retry(guard, {.backoff = backoff::fixed(1h)}, "failed");
+    auto member = *consumer.next();
+    retry(member, {.max_attempts = 1, .exhausted = Exhausted::discard}, "failed");
 }
 void ack_unique_jobs(const std::string& uri) {
     Consumer<Job<Raw>> consumer(uri, "q");
-    auto guard = *consumer.next();
-    ack_unique(guard);
+    for (int i = 0; i < 2; ++i) {
+        auto guard = *consumer.next();
+        ack_unique(guard);
+    }
 }
+void bury_a_member(const std::string& uri) { Consumer<Raw>(uri, "q").next()->bury(); }
 void collect(const std::string& uri) {
     const GarbageCollectorOptions options{
         .max_recoveries = 0, .grace = 0ms, .dead_limit = 1, .on_event = [](const Event&) {}};
@@ -244,7 +271,9 @@ void look_after_the_dead(const std::string& uri) {
     DeadList dead(uri, "q");
     static_cast<void>(dead.size());
     dead.redrive(dead.list(0, 1).at(0));
-    dead.remove(dead.list(0, 10).back()); // the unique one
+    for (int i = 0; i < 2; ++i) {
+        dead.remove(dead.list(0, 10).back()); // the unique one, and the member
+    }
     dead.redrive_all(1);
     dead.trim({.most = 2});
     dead.purge(0ms);
@@ -301,9 +330,10 @@ void inspect(const std::string& uri) {
 void look_after_the_scheduled(const std::string& uri) {
     ScheduledList scheduled(uri, "q");
     static_cast<void>(scheduled.size());
-    const auto entries = scheduled.list(0, 2);
+    const auto entries = scheduled.list(0, 3);
     scheduled.run_now(entries.at(0));
     scheduled.cancel(entries.at(1));
+    scheduled.cancel(entries.at(2));
 }
 void pause(const std::string& uri) {
     Pause pause(uri, "q");
@@ -366,7 +396,7 @@ void work(const std::string& uri) {
         .recur<Raw>("q", {hourly()});
     orizuru::test::Running running(worker);
     const auto over = [&] { return refused || running.ended(0ms); };
-    const bool all = holds_within(long_enough, [&] { return over() || done == 5; });
+    const bool all = holds_within(long_enough, [&] { return over() || done == 6; });
     // One that finishes a large job looks for the next by LMOVE, unless another thread does.
     RedisClient redis(orizuru::test::server().uri());
     static_cast<void>(holds_within(long_enough, [&] {
@@ -467,12 +497,13 @@ const std::vector<Row> rows{
     {"`KeyedJobProducer`", nothing, produce_with_keys},
     {"`JobGroup`", nothing, produce_groups},
     {"a push for later", nothing, produce_later},
-    {"a push within a bound", leave_a_job, produce_within_a_bound},
+    {"a push within a bound", leave_a_job_and_a_member, produce_within_a_bound},
     {"a unique push, `extend_unique`", nothing, produce_unique_jobs},
     {consumer_row, leave_messages, consume},
     {"`next_batch`", leave_messages, consume_batches, {consumer_row}},
-    {"`retry`, `push_after` of a guard", leave_a_job, put_off, {consumer_row}},
-    {"`ack_unique`", leave_a_job, ack_unique_jobs, {consumer_row}},
+    {"`retry`, `push_after` of a guard", leave_a_job_and_a_member, put_off, {consumer_row}},
+    {"`ack_unique`", leave_a_job_and_a_member, ack_unique_jobs, {consumer_row}},
+    {"`bury` of a member of a group", leave_a_member, bury_a_member, {consumer_row}},
     {"`Once`", nothing, claim},
     {"`Once` with a guard", leave_messages, claim_messages, {consumer_row, "`Once`"}},
     {"`GarbageCollector`", leave_a_full_dead_list, collect},
@@ -499,11 +530,23 @@ struct Clerk : WorkerFixture {
 
     /// Whether it is refused to a user who may do everything, or everything but this.
     bool refused(const Row& row, const std::string& command) {
+        return refused(row, Texts{"+@all", command.empty() ? "+@all" : "-" + command});
+    }
+    /// Whether it is refused to a user who may do nothing else.
+    bool refused(const Row& row, const Names& commands) {
+        Texts rules{"-@all", "+auth", "+client|list"};
+        for (const std::string& command : commands) {
+            rules.push_back("+" + command);
+        }
+        return refused(row, rules);
+    }
+    bool refused(const Row& row, const Texts& rules) {
         redis.flushall();
         row.prepare(uri, redis);
         redis.command({"SCRIPT", "FLUSH"});
-        redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">x", "~*", "&*", "+@all",
-                       command.empty() ? "+@all" : "-" + command});
+        Texts command{"ACL", "SETUSER", "clerk", "reset", "on", ">x", "~*", "&*"};
+        command.insert(command.end(), rules.begin(), rules.end());
+        redis.command(command);
         redis.command({"CONFIG", "RESETSTAT"});
         try {
             row.use("unix://clerk:x@" + orizuru::test::server().socket_path() +
@@ -555,6 +598,7 @@ TEST_CASE_FIXTURE(Clerk, "the table of rights lists what is refused to a user wi
         candidates.insert(run_by[row.name].begin(), run_by[row.name].end());
     }
     std::map<std::string, Names> needed_by;
+    std::map<std::string, Names> granted_by; ///< by the whole row
     std::map<std::string, Names> dispensable_for;
     std::vector<std::pair<std::string, std::string>> lines; // classes, and the rest
     for (const Row& row : rows) {
@@ -564,6 +608,8 @@ TEST_CASE_FIXTURE(Clerk, "the table of rights lists what is refused to a user wi
                              [&](const auto& command) { return refused(row, command); });
         dispensable_for[row.name] = without(run_by[row.name], needed);
         Names more = needed;
+        Names& all = granted_by[row.name];
+        all = needed;
         Names dispensable = dispensable_for[row.name];
         std::string as;
         for (const std::string& base : row.bases) {
@@ -571,7 +617,9 @@ TEST_CASE_FIXTURE(Clerk, "the table of rights lists what is refused to a user wi
             dispensable =
                 without(without(dispensable, needed_by.at(base)), dispensable_for.at(base));
             as += (as.empty() ? "as " : ", ") + base;
+            all.insert(granted_by.at(base).begin(), granted_by.at(base).end());
         }
+        CHECK_FALSE(refused(row, all));
         const std::string rest = listed(more, as) + " | " + listed(dispensable);
         if (!lines.empty() && lines.back().second == rest) {
             lines.back().first += ", " + row.name;
