@@ -16,6 +16,11 @@
 // dropped it, and when it was removed from the dead list. A job that waits for its next try or is
 // dead has not ended, unless the dead count (OnDead::count).
 //
+// A job that follows in a queue of another hash tag is pushed to the group's own queue in that
+// step. The worker that fetches it there pushes it on and then removes it: at least once, with the
+// same id. It repeats that every 5 s while Redis refuses it or is out of reach, and goes on with
+// other jobs.
+//
 // Members are handled by workers; a plain consumer settles one by ack_unique (unique.hpp). After a
 // consumer's plain ack, or when somebody takes a member from Redis by hand, the group waits on.
 //
@@ -70,8 +75,9 @@ struct GroupJobOptions {
 /// `group_failed` say in decimal how many members there were, and how many of them count as failed.
 class GroupThen {
   public:
-    /// `queue` must have the same hash tag as the group's. Throws what Codec<T> throws, and
-    /// std::invalid_argument for an expires_after: its time would begin when the group is made.
+    /// If `queue` has another hash tag than the group's, a Worker must serve the group's, with the
+    /// right to push to this one. Throws what Codec<T> throws, and std::invalid_argument for an
+    /// expires_after: its time would begin when the group is made.
     template <MessageEncodable T>
     GroupThen(std::string queue, const T& payload, const GroupJobOptions& options = {})
         : m_queue(std::move(queue)) {
@@ -108,11 +114,10 @@ struct JobGroupOptions {
 /// A group that is not committed stays open until it expires, also when this object goes.
 class JobGroup {
   public:
-    /// Connects, and makes the group beside `queue`, whose hash tag all queues of the group have.
+    /// Connects, and makes the group beside `queue`, whose hash tag the queues of its jobs have.
     /// Redis: a script, O(log groups), which also takes up to 100 that have expired off the list.
     /// Blocks as Producer::push. Throws as Producer's constructor does, and as push;
-    ///     std::invalid_argument for an expires_after that cannot be, and when `then` goes to a
-    ///     queue of another hash tag.
+    ///     std::invalid_argument for an expires_after that cannot be.
     JobGroup(const Endpoint& endpoint, std::string queue, const JobGroupOptions& options = {});
 
     /// Makes a job and pushes it as a member; returns its id. Its times are by Redis' clock.

@@ -13,13 +13,14 @@
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_access.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/group/forwarding.hpp>
 #include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/limits/queue_limit.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/undecoded_job.hpp>
+#include <orizuru/detail/worker/unhandled_jobs.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -183,11 +184,12 @@ class FetchingQueue : public ServedQueue {
 
   protected:
     /// Takes the next job, if there is one: `make` makes it, and returns the core of its guard.
-    /// Returns whether it has made one. When there is no memory to decode the payload, sets
-    /// `undecoded` to a task instead; a third time in a row that there is none to decode the
-    /// envelope, the message goes to the dead list. Throws std::bad_alloc when memory is short for
-    /// anything else, however often: the job stays fetched.
-    bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
+    /// Returns whether it has made one. When no handler is to get it, since it is on its way to
+    /// another queue or there is no memory to decode the payload, sets `unhandled` to a task
+    /// instead; a third time in a row that there is none to decode the envelope, the message goes
+    /// to the dead list. Throws std::bad_alloc when memory is short for anything else, however
+    /// often: the job stays fetched.
+    bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& unhandled,
               ConsumerCore::Decode make) {
         bool stands_in = false;
         const bool fetched = in_hand() > 0;
@@ -196,6 +198,10 @@ class FetchingQueue : public ServedQueue {
                 m_taken_at = Clock::now(); // for all of a fetch: a clock costs as much as a lock
             }
             m_scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
+            if (is_addressed(payload)) {
+                stands_in = true;
+                return make_unhandled<PassingJob>(unhandled, payload, m_scratch);
+            }
             return make(payload);
         };
         const auto stand_in = [&](const std::string& payload,
@@ -210,9 +216,9 @@ class FetchingQueue : public ServedQueue {
             }
             Scratch scratch;
             stands_in = true;
-            return &stand_in_for(undecoded, payload, scratch,
-                                 std::string("no memory to decode the payload: ") +
-                                     shortage.what());
+            return &make_unhandled<UndecodedJob>(unhandled, payload, scratch,
+                                                 std::string("no memory to decode the payload: ") +
+                                                     shortage.what());
         };
         try {
             return m_consumer->poll(token, awaited, decode, stand_in) && !stands_in;
@@ -223,12 +229,12 @@ class FetchingQueue : public ServedQueue {
             return false;
         }
     }
-    /// Sets `task` to one that fails, for a payload that nobody here can handle, and returns the
-    /// core of its guard.
-    GuardCore& stand_in_for(std::shared_ptr<Task>& task, std::string_view payload, Scratch& scratch,
-                            std::string why) {
+    /// Sets `task` to an Unhandled for the payload, and returns the core of its guard.
+    template <class Unhandled, class... Why>
+    [[gnu::cold]] GuardCore& make_unhandled(std::shared_ptr<Task>& task, std::string_view payload,
+                                            Scratch& scratch, Why... why) {
         auto job =
-            std::make_shared<JobOf<Raw, UndecodedJob>>(*this, payload, scratch, std::move(why));
+            std::make_shared<JobOf<Raw, Unhandled>>(*this, payload, scratch, std::move(why)...);
         GuardCore& guard = guard_of(job->job());
         task = std::move(job);
         return guard;

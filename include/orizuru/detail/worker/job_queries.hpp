@@ -3,8 +3,8 @@
 #pragma once
 
 // Puts requests of running and failed jobs to Redis, for all queues: writes a job's progress,
-// extends its lock, and reads how often it was blamed for the death of a worker. The jobs share one
-// connection, which the first of them opens, and take turns.
+// extends its lock, reads how often it was blamed for the death of a worker, and pushes it to
+// another slot. The jobs share one connection, which the first of them opens, and take turns.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
@@ -13,6 +13,7 @@
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/place/queue_connections.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/turn.hpp>
 #include <orizuru/endpoint.hpp>
@@ -108,6 +109,16 @@ class JobQueries {
             }
         });
         return all;
+    }
+
+    /// Pushes a message to any queue. Redis: LPUSH, O(1).
+    void push(const Keys& keys, std::string_view message) {
+        in_turn(keys, [&](Connection& connection) {
+            const std::string& queue = keys.source();
+            if (!is_count(connection.command(queue, "LPUSH", queue, message))) {
+                refuse(connection, "LPUSH");
+            }
+        });
     }
 
   private:

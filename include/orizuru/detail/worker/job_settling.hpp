@@ -65,6 +65,8 @@ class JobSettling {
     [[nodiscard]] bool knows_recoveries() const noexcept { return m_recoveries.has_value(); }
     /// Replaces both when no handler can get the job now: the attempt has failed.
     void fail_undecoded(std::string_view why) noexcept;
+    /// Replaces both for an addressed job (forwarding.hpp), which no handler gets: forwards it.
+    void forward() noexcept;
     /// Returns when to repeat the settlement that Redis refused or that ran out of memory; empty
     /// when there is none to repeat.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
@@ -97,6 +99,7 @@ class JobSettling {
 
     // Each taking has pauses of its own, which therefore cannot grow.
     static constexpr std::chrono::seconds before_next_taking{1};
+    static constexpr std::chrono::seconds before_next_forwarding{5};
 
     template <class Action>
     bool attempt(Action action) noexcept;
@@ -135,6 +138,8 @@ class JobSettling {
     void expire();
     void release();
     void give_back();
+    void push_on();
+    void leave();
     // Called behind a step, once the job is settled or lost.
     using Conclusion = void (JobSettling::*)(bool done);
     void on_acked(bool done);
@@ -142,6 +147,7 @@ class JobSettling {
     void on_given_back(bool done);
     void on_failed(bool done);
     void on_lost(bool done);
+    void on_put_off(bool done);
     [[nodiscard]] OrderedJob ordered() const noexcept {
         return {m_job.m_head.key, m_job.m_head.ticket};
     }

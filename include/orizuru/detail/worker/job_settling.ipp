@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/jobs/group/forwarding.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 
@@ -81,6 +82,13 @@ ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
             m_failure = text_or_less(why);
             perform(&JobSettling::fail);
         }
+        return true;
+    });
+}
+
+ORIZURU_INLINE void JobSettling::forward() noexcept {
+    attempt_to_settle([this] {
+        perform(&JobSettling::push_on);
         return true;
     });
 }
@@ -477,6 +485,42 @@ ORIZURU_INLINE void JobSettling::give_back() {
 }
 ORIZURU_INLINE void JobSettling::on_given_back(bool done) {
     done ? count_requeued() : tell(WorkerEventKind::lost);
+}
+
+/// A death behind the push leaves the job here, and the next worker pushes it once more.
+ORIZURU_INLINE void JobSettling::push_on() {
+    std::optional<ForwardedJob> job;
+    try {
+        {
+            const auto lock = m_job.lock_guard();
+            const GuardCore& guard = *m_job.m_core;
+            if (guard.settled()) {
+                return; // requeued
+            }
+            job = forwarded(guard.payload(), guard.max_payload());
+        }
+        m_queue.forward(*job);
+    } catch (const std::invalid_argument& error) {
+        bury_unhandled(error.what());
+        return;
+    } catch (const Error& error) {
+        // It waits apart: the other queue's outage holds up no job of this one, and bounds nothing.
+        m_failure = error.what();
+        settle(
+            [](GuardCore& guard) {
+                return std::optional(put_off(guard, {}, due_after(before_next_forwarding)));
+            },
+            &JobSettling::on_put_off);
+        return;
+    }
+    perform(&JobSettling::leave);
+}
+ORIZURU_INLINE void JobSettling::on_put_off(bool done) {
+    done ? tell(WorkerEventKind::failed, m_failure, before_next_forwarding)
+         : tell(WorkerEventKind::lost);
+}
+ORIZURU_INLINE void JobSettling::leave() {
+    settle([this](GuardCore& guard) { return ack(guard); }, &JobSettling::on_lost);
 }
 
 /// Retries a failed job, or ends it.

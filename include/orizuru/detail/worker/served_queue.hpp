@@ -38,6 +38,7 @@
 
 namespace orizuru::detail {
 
+struct ForwardedJob;
 class Heartbeat;
 class InFlight;
 class NodeLinks;
@@ -130,6 +131,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ORIZURU_INLINE void progress(std::string_view job_id, double fraction, std::string_view note,
                                  std::function<void(bool)> told) override;
     ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
+    /// Pushes it to its queue. Blocks and throws as JobQueries does.
+    void forward(const ForwardedJob& job);
     /// See JobQueries::recoveries.
     [[nodiscard]] JobRecoveries recoveries(std::string_view job_id);
     [[nodiscard]] std::vector<JobRecoveries> recoveries(std::span<const std::string_view> job_ids);

@@ -4,6 +4,7 @@
 
 // Defines the functions of served_queue.hpp.
 
+#include <orizuru/detail/jobs/group/forwarding.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/worker/async/progress_writer.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
@@ -48,6 +49,10 @@ ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::
     check_ttl(ttl);
     return !job.unique_id.empty() &&
            m_shared->queries->extend_lock(m_keys, {job.id, job.unique_id, job.unique_queue}, ttl);
+}
+
+ORIZURU_INLINE void ServedQueue::forward(const ForwardedJob& job) {
+    m_shared->queries->push(job.queue, job.bytes);
 }
 
 ORIZURU_INLINE JobRecoveries ServedQueue::recoveries(std::string_view job_id) {

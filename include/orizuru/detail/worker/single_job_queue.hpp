@@ -14,6 +14,7 @@
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/unhandled_jobs.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
@@ -114,7 +115,7 @@ class SingleJobQueue final : public FetchingQueue {
             memory.decoding = JobScratch::Part::nothing;
             const auto kind = m_kinds.find(name);
             if (kind == m_kinds.end()) {
-                return stand_in_for(task, payload, scratch(), why_unknown(name));
+                return make_unhandled<UndecodedJob>(task, payload, scratch(), why_unknown(name));
             }
             auto job = kind->second.make(*this, payload, scratch(), kind->second.handler);
             job->weigh(payload.size());

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/group/forwarding.hpp>
 #include <orizuru/detail/jobs/group/group_numbers.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -30,12 +31,8 @@ namespace detail {
     return some.substr(0, some.find('}') + 1);
 }
 
-inline void check_same_tag(const Keys& group, const Keys& other, std::string_view what) {
-    if (tag_prefix(group) != tag_prefix(other)) {
-        throw std::invalid_argument(
-            joined({what, " goes to queue '", other.source(), "', which has not the hash tag of '",
-                    group.source(), "': all queues of a group share one"}));
-    }
+[[nodiscard]] inline bool share_tag(const Keys& group, const Keys& other) {
+    return tag_prefix(group) == tag_prefix(other);
 }
 
 /// Cuts the job that follows where the script writes its two times, and the numbers of the failed
@@ -103,12 +100,17 @@ ORIZURU_INLINE void JobGroup::open(const JobGroupOptions& options) {
                                     "on_dead", options.on_dead == OnDead::count ? "count" : "wait"};
     if (options.then) {
         const Keys target(options.then->m_queue);
-        detail::check_same_tag(m_producer.keys(), target, "the job that follows the group");
+        const Keys& own = m_producer.keys();
+        const bool near = detail::share_tag(own, target);
         Job<Raw> job = options.then->m_job;
         job.id = m_id;
+        if (!near) {
+            detail::address_to(target, job);
+        }
         const auto pieces = detail::cut_follower(std::move(job), options.max_payload);
-        fields.insert(fields.end(), {"to", target.source(), "then", pieces[0], "then 2", pieces[1],
-                                     "then 3", pieces[2], "then 4", pieces[3]});
+        fields.insert(fields.end(),
+                      {"to", (near ? target : own).source(), "then", pieces[0], "then 2", pieces[1],
+                       "then 3", pieces[2], "then 4", pieces[3]});
     }
     run(detail::open_group_script(), {key(), m_producer.keys().groups()}, fields);
 }
@@ -118,7 +120,11 @@ ORIZURU_INLINE detail::ScriptPushes JobGroup::pushes_to(const std::string& queue
         throw std::logic_error("the group is committed: it takes no more jobs");
     }
     const Keys target(queue);
-    detail::check_same_tag(m_producer.keys(), target, "a job of the group");
+    if (!detail::share_tag(m_producer.keys(), target)) {
+        throw std::invalid_argument(detail::joined(
+            {"a job of the group goes to queue '", queue, "', which has not the hash tag of '",
+             m_producer.keys().source(), "': the jobs of a group share one"}));
+    }
     m_producer.read(m_clock);
     return {m_producer, detail::push_members_script(), {key(), target.source()}};
 }

@@ -2,9 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A job whose envelope was read and whose payload could not be decoded for lack of memory. This
-// counts as a failed attempt, though no handler has begun: the retry policy says when the next one
-// follows.
+// Jobs that no handler gets.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
@@ -16,6 +14,9 @@
 
 namespace orizuru::detail {
 
+/// One whose envelope was read and whose payload could not be decoded for lack of memory. This
+/// counts as a failed attempt, though no handler has begun: the retry policy says when the next one
+/// follows.
 class UndecodedJob : public JobTask {
   public:
     UndecodedJob(ServedQueue& queue, JobRun& run, std::string why)
@@ -28,6 +29,17 @@ class UndecodedJob : public JobTask {
 
   private:
     std::string m_why;
+};
+
+/// One that is on its way to another queue (forwarding.hpp).
+class PassingJob : public JobTask {
+  public:
+    PassingJob(ServedQueue& queue, JobRun& run) : JobTask(queue, run) {}
+
+    Ran run(TimePoint /*ended*/) noexcept override {
+        settling().forward();
+        return {retry_at().has_value()};
+    }
 };
 
 } // namespace orizuru::detail
