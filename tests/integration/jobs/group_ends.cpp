@@ -3,9 +3,8 @@
 
 // What else takes a member of a group away, path by path: its end counts in that step, once.
 
-#include "integration/worker/worker_fixture.hpp"
+#include "integration/worker/placed_jobs.hpp"
 #include "support/cluster.hpp"
-#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/detail/jobs/group/member_removal.hpp>
@@ -16,7 +15,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -35,21 +33,18 @@ using orizuru::Job;
 using orizuru::JobGroup;
 using orizuru::OnDead;
 using orizuru::Place;
-using orizuru::PlacedMessage;
 using orizuru::Raw;
 using orizuru::ScheduledList;
 using orizuru::Worker;
 using orizuru::test::eventually;
+using orizuru::test::PlacedJobs;
+using orizuru::test::places;
 using orizuru::test::Running;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
-
-constexpr std::array places = {Place::waiting, Place::scheduled, Place::rejected, Place::suspected,
-                               Place::dead};
 
 /// A committed group with the members `a` and `b`: `a` is in the queue, or where a test puts it,
 /// and `b` is kept by the test.
-struct Ends : WorkerFixture {
+struct Ends : PlacedJobs {
     Ends() { begin(); }
 
     void begin(OnDead on_dead = OnDead::wait) {
@@ -68,7 +63,6 @@ struct Ends : WorkerFixture {
         redis.lpush("q", member);
     }
 
-    Inspector inspector{uri};
     std::optional<JobGroup> group;
     std::string member;
     std::string other;
@@ -87,39 +81,7 @@ struct Ends : WorkerFixture {
         CHECK(orizuru::ack_unique(*last));
         CHECK(jobs() == Texts{"then"});
     }
-    [[nodiscard]] static std::string entry_of(const std::string& payload) {
-        return "\x94\x02" + orizuru::test::msgpack_bin32(payload) +
-               orizuru::test::msgpack_bin32("why") + orizuru::test::msgpack_u64(1);
-    }
-    void place(Place where) {
-        if (where == Place::waiting) {
-            return;
-        }
-        redis.del("q");
-        switch (where) {
-        case Place::scheduled:
-            redis.command(
-                {"ZADD", "orizuru:{q}:scheduled", "99999999999999", std::string(8, '\0') + member});
-            break;
-        case Place::rejected:
-            redis.lpush(unack, member);
-            break;
-        case Place::suspected:
-            redis.lpush("orizuru:{q}:suspects", member);
-            break;
-        case Place::dead:
-            redis.lpush(dead, entry_of(member));
-            break;
-        case Place::waiting:
-        case Place::held:
-            break;
-        }
-    }
-    PlacedMessage only(Place where) {
-        const auto found = inspector.peek("q", where, 0, 10);
-        REQUIRE(found.size() == 1);
-        return found[0];
-    }
+    void place(Place where) { PlacedJobs::place(member, where); }
 };
 
 TEST_CASE_FIXTURE(Ends, "wherever a person removes a member, it has ended") {
@@ -127,18 +89,7 @@ TEST_CASE_FIXTURE(Ends, "wherever a person removes a member, it has ended") {
         CAPTURE(static_cast<int>(where));
         begin();
         place(where);
-        SUBCASE("alone") {
-            const PlacedMessage message = only(where);
-            CHECK(inspector.remove("q", message));
-            CHECK_FALSE(inspector.remove("q", message));
-        }
-        SUBCASE("as one of those chosen") {
-            CHECK(inspector.remove_if(
-                      "q", where,
-                      [](const PlacedMessage& message) { return message.job()->kind == "k"; },
-                      10) == 1);
-        }
-        SUBCASE("as one of all") { CHECK(inspector.clear("q", where) == 1); }
+        remove_only(where);
         check_one_has_ended();
     }
 }
@@ -161,7 +112,7 @@ TEST_CASE_FIXTURE(Ends, "of many that are purged in one step, each counts, and t
                         "the next job") {
     redis.del("q");
     for (const std::string& one : {member, member, other, other}) { // copies are one member
-        redis.lpush(dead, entry_of(one));
+        redis.lpush(dead, dead_entry(one));
     }
     DeadList list(uri, "q");
     SUBCASE("all together") { CHECK(list.purge() == 4); }
@@ -344,7 +295,7 @@ TEST_CASE("in a Cluster members end in their group's slot, and a foreign one hol
     CHECK(orizuru::ack_unique(*first));
     CHECK(Inspector(cluster.uri()).clear("{a}y", Place::waiting) == 1);
     CHECK(group.state().pending == 1);
-    redis.lpush("orizuru:{a}:dead", Ends::entry_of(redis.lrange("a").front()));
+    redis.lpush("orizuru:{a}:dead", Ends::dead_entry(redis.lrange("a").front()));
     CHECK(DeadList(cluster.uri(), "a").purge() == 1);
     CHECK(group.state().stage == GroupStage::done);
     CHECK(redis.llen("{a}then") == 1);
@@ -354,7 +305,7 @@ TEST_CASE("in a Cluster members end in their group's slot, and a foreign one hol
     JobGroup stays = made("a");
     const std::string foreign = redis.lrange("a").front();
     cluster.client_of("b").lpush("b", {foreign, foreign});
-    cluster.client_of("b").lpush("orizuru:{b}:dead", Ends::entry_of(foreign));
+    cluster.client_of("b").lpush("orizuru:{b}:dead", Ends::dead_entry(foreign));
     CHECK(Inspector(cluster.uri()).clear("b", Place::waiting) == 2);
     CHECK(DeadList(cluster.uri(), "b").purge() == 1);
     CHECK(stays.state().pending == 3);

@@ -4,18 +4,16 @@
 // What else takes the job of a key that is out away, path by path: each brings the key's next job,
 // or is refused, or is mended by the upkeep.
 
-#include "integration/worker/worker_fixture.hpp"
+#include "integration/worker/placed_jobs.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/detail/keyed/order_upkeep.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
-#include <orizuru/ops/inspector.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -26,11 +24,9 @@ namespace keyed_paths_test {
 using namespace std::chrono_literals;
 using orizuru::Connection;
 using orizuru::DeadList;
-using orizuru::Inspector;
 using orizuru::KeyedJobProducer;
 using orizuru::Keys;
 using orizuru::Place;
-using orizuru::PlacedMessage;
 using orizuru::Raw;
 using orizuru::ScheduledList;
 using orizuru::Worker;
@@ -39,15 +35,13 @@ using orizuru::detail::OrderUpkeep;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::PlacedJobs;
+using orizuru::test::places;
 using orizuru::test::Running;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
-
-constexpr std::array places = {Place::waiting, Place::scheduled, Place::rejected, Place::suspected,
-                               Place::dead};
 
 /// A key with three jobs: `a1` is out, wherever a test puts it.
-struct Paths : WorkerFixture {
+struct Paths : PlacedJobs {
     Paths() { begin(); }
 
     void begin() {
@@ -59,9 +53,7 @@ struct Paths : WorkerFixture {
     }
 
     KeyedJobProducer<Raw> producer{uri, "q"};
-    Inspector inspector{uri};
     const std::string order = "orizuru:{q}:key:a";
-    const std::string scheduled = "orizuru:{q}:scheduled";
     std::string ticketed; ///< `a1`
 
     Texts behind() {
@@ -91,41 +83,8 @@ struct Paths : WorkerFixture {
         CHECK(counted_behind() == 2);
     }
     /// Takes `a1` out of the queue and puts it elsewhere.
-    void place(Place where) {
-        if (where == Place::waiting) {
-            return;
-        }
-        redis.del("q");
-        switch (where) {
-        case Place::scheduled:
-            redis.command({"ZADD", scheduled, "99999999999999", std::string(8, '\0') + ticketed});
-            break;
-        case Place::rejected:
-            redis.lpush(unack, ticketed);
-            break;
-        case Place::suspected:
-            redis.lpush("orizuru:{q}:suspects", ticketed);
-            break;
-        case Place::dead:
-            bury();
-            break;
-        case Place::waiting:
-        case Place::held:
-            break;
-        }
-    }
-    /// As a collector does, which knows nothing of keys.
-    void bury() {
-        redis.del("q");
-        redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(ticketed) +
-                              orizuru::test::msgpack_bin32("held by 4 consumers that died") +
-                              orizuru::test::msgpack_u64(1'764'000'000'000));
-    }
-    PlacedMessage only(Place where) {
-        const auto found = inspector.peek("q", where, 0, 10);
-        REQUIRE(found.size() == 1);
-        return found[0];
-    }
+    void place(Place where) { PlacedJobs::place(ticketed, where); }
+    void bury() { place(Place::dead); }
     std::shared_ptr<Connection> connection() { return std::make_shared<Connection>(uri); }
 };
 
@@ -134,20 +93,7 @@ TEST_CASE_FIXTURE(Paths, "wherever a person removes the job, the next one of its
         CAPTURE(static_cast<int>(where));
         begin();
         place(where);
-        SUBCASE("alone") {
-            const PlacedMessage message = only(where);
-            CHECK(inspector.remove("q", message));
-            CHECK_FALSE(inspector.remove("q", message));
-        }
-        SUBCASE("as one of those chosen") {
-            CHECK(inspector.remove_if(
-                      "q", where,
-                      [](const PlacedMessage& message) {
-                          return message.job()->payload.bytes == "a1";
-                      },
-                      10) == 1);
-        }
-        SUBCASE("as one of all") { CHECK(inspector.clear("q", where) == 1); }
+        remove_only(where);
         check_next_came();
     }
 }
@@ -237,8 +183,7 @@ TEST_CASE_FIXTURE(Paths,
     producer.push("wrong", Raw{"w1"});
     const std::string wrong = redis.lrange("q").front();
     bury();
-    redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(wrong) +
-                          orizuru::test::msgpack_bin32("") + orizuru::test::msgpack_u64(1));
+    redis.lpush(dead, dead_entry(wrong));
     redis.del(Keys("q").order("wrong"));
     redis.command({"SET", Keys("q").order("wrong"), "text"});
     OrderUpkeep upkeep(Keys("q"), connection(), 1ms, 10min);
@@ -266,8 +211,7 @@ TEST_CASE_FIXTURE(Paths, "hundreds that were buried together leave their turns a
         producer.push(key, Raw{"second"});
     }
     for (const std::string& payload : redis.lrange("q")) {
-        redis.lpush(dead, "\x94\x02" + orizuru::test::msgpack_bin32(payload) +
-                              orizuru::test::msgpack_bin32("") + orizuru::test::msgpack_u64(1));
+        redis.lpush(dead, dead_entry(payload));
     }
     redis.del("q");
     OrderUpkeep(Keys("q"), connection(), 1ms, 10min).step();
