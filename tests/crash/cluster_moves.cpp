@@ -9,14 +9,13 @@
 //
 // usage: cluster_moves [--seed N] [--size MOVES] [--kind migrate|atomic|kill]
 
+#include "crash/support/cluster_failovers.hpp"
 #include "crash/support/failover_load.hpp"
 #include "crash/support/fault_program.hpp"
 #include "fuzz/simulation/chance.hpp"
 #include "support/cluster.hpp"
-#include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/ledger.hpp"
-#include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
 #include <chrono>
@@ -32,33 +31,6 @@ namespace cluster_moves_test {
 
 using namespace std::chrono_literals;
 using namespace orizuru::test;
-using Clock = std::chrono::steady_clock;
-
-Gap kill_owner(Cluster& cluster) {
-    Gap gap{Clock::now(), {}};
-    const std::size_t old = cluster.owner("q");
-    RedisClient redis = cluster.client(old);
-    redis.command({"SET", "{q}probe", "x"});
-    if (redis.command({"WAIT", "1", "10000"}).integer < 1) {
-        throw std::runtime_error("the replica does not follow");
-    }
-    cluster.node(old).kill();
-    Cluster::await([&] {
-        try {
-            return cluster.owner("q") != old;
-        } catch (const std::runtime_error&) {
-            return false; // nobody has it yet
-        }
-    });
-    cluster.node(old).restart();
-    Cluster::await([&] {
-        return cluster.serves() &&
-               cluster.client_of("q").command({"INFO", "replication"}).text.find("state=online") !=
-                   std::string::npos;
-    });
-    gap.end = Clock::now();
-    return gap;
-}
 
 const FaultProgram program("cluster_moves", [](int count, char** arguments) {
     return run_fault_program([&] {
@@ -86,7 +58,7 @@ const FaultProgram program("cluster_moves", [](int count, char** arguments) {
         for (std::uint64_t i = 0; i < options.number("size"); ++i) {
             pause();
             if (kills) {
-                gaps.push_back(kill_owner(cluster));
+                gaps.push_back(kill_owner(cluster, "q"));
                 load.await_motion();
             } else {
                 const std::size_t to = (cluster.owner("q") + 1 + chance.below(2)) % cluster.size();

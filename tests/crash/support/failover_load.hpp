@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "crash/support/cluster_failovers.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
@@ -32,13 +33,6 @@
 #include <vector>
 
 namespace orizuru::test {
-
-/// Messages that were confirmed or delivered in this time may be lost: from when the replica was
-/// last known to have everything, to when no client uses the old primary any more.
-struct Gap {
-    std::chrono::steady_clock::time_point begin;
-    std::chrono::steady_clock::time_point end;
-};
 
 /// Producers, consumers and a collector, each a thread.
 class FailoverLoad {
