@@ -77,7 +77,7 @@ struct QueueState {
     /// Members of these groups that have not ended; empty if there are more than 1000.
     std::optional<std::uint64_t> members = 0;
     std::uint64_t slots = 0; ///< handlers that run, if it has a limit of them (Worker::limit)
-    LimitWait waits_for = LimitWait::nothing; ///< what its limit makes it wait for
+    LimitWait waits_for = LimitWait::nothing; ///< for this it waits by its limit
 };
 
 /// A registered consumer.
