@@ -27,6 +27,7 @@
 //   orizuru:{Q}:unique:<id>         string  a unique job's lock: how it is released, the job's id
 //   orizuru:{Q}:key:<key>           list    a key's order: the ticket of its job that is out, then
 //                                           those behind it, each with its ticket in front
+//   orizuru:{Q}:burst:<key>         string  a key's burst that is not settled; expires
 //   orizuru:{Q}:keyed               zset    the keys that have jobs, and how many wait behind the
 //                                           one that is out; '' has the sum of all, below zero
 //   orizuru:{Q}:keyed:upkeep        string  the worker that looks after the orders; expires
@@ -141,6 +142,11 @@ class Keys {
     [[nodiscard]] std::string unique(std::string_view id) const { return key("unique:", id); }
     /// List: the order of a key, with the ticket of its job that is out and the jobs behind it.
     [[nodiscard]] std::string order(std::string_view job_key) const { return key("key:", job_key); }
+    /// String: a burst of a key that is not settled: the ticket of the last job that was handled
+    /// alone for it, and how many are to be; expires.
+    [[nodiscard]] std::string burst(std::string_view job_key) const {
+        return key("burst:", job_key);
+    }
     /// Sorted set: the keys that have jobs, by how many wait behind the one that is out; the empty
     /// one has the sum of all, below zero.
     [[nodiscard]] std::string keyed() const { return key("keyed"); }

@@ -40,6 +40,8 @@
 #include <orizuru/detail/jobs/schedule.ipp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/jobs/unique_lock.ipp>
+#include <orizuru/detail/keyed/burst_job.hpp>
+#include <orizuru/detail/keyed/burst_job.ipp>
 #include <orizuru/detail/producer/buffered_producer_core.hpp>
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Jobs of a queue with keys beside those of a plain queue, one by one, in turns. Prints the median
-// of each rate, and of the ratios within a round.
+// Jobs of a queue with keys beside those of a plain queue, one by one, in turns, and in bursts.
+// Prints the median of each rate, and of the ratios within a round.
 //
-// usage: keyed [ROUNDS [JOBS]]
+// usage: keyed [ROUNDS [JOBS [BURST]]]
 
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
@@ -59,15 +59,15 @@ double plain(const std::string& uri, int threads, int jobs) {
     });
 }
 
-double keyed(const std::string& uri, int threads, int jobs) {
+double keyed(const std::string& uri, int threads, int jobs, int burst = 1) {
     test::RedisClient(uri).flushall();
     KeyedJobProducer<int> producer(uri, "q");
     for (int key = 0; key < keys; ++key) {
         producer.push_all("customer " + std::to_string(key),
                           std::vector<int>(static_cast<std::size_t>(jobs / keys), 7));
     }
-    return rate(uri, threads, jobs, [](Worker& worker, const std::function<void()>& count) {
-        worker.handle_keyed<int>("q", [count](int) { count(); });
+    return rate(uri, threads, jobs, [burst](Worker& worker, const std::function<void()>& count) {
+        worker.handle_keyed<int>("q", [count](int) { count(); }, {}, {.burst = burst});
     });
 }
 
@@ -76,19 +76,24 @@ double keyed(const std::string& uri, int threads, int jobs) {
 int main(int argc, char** argv) {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
     const int jobs = argc > 2 ? std::atoi(argv[2]) : 20'000;
+    const int burst = argc > 3 ? std::atoi(argv[3]) : 100;
     const test::RedisServer server;
     std::printf("%d jobs of %d keys, medians of %d rounds\n", jobs, keys, rounds);
     for (const int threads : {1, 10}) {
         std::vector<double> of_plain;
         std::vector<double> of_keyed;
+        std::vector<double> in_bursts;
         std::vector<double> ratios;
         for (int round = 0; round < rounds; ++round) {
             of_plain.push_back(plain(server.uri(), threads, jobs));
             of_keyed.push_back(keyed(server.uri(), threads, jobs));
+            in_bursts.push_back(keyed(server.uri(), threads, jobs, burst));
             ratios.push_back(of_keyed.back() / of_plain.back());
         }
-        std::printf("%2d threads: plain %.1f k/s, keyed %.1f k/s, ratio %.2f\n", threads,
-                    median(of_plain) / 1000, median(of_keyed) / 1000, median(ratios));
+        std::printf(
+            "%2d threads: plain %.1f k/s, keyed %.1f k/s, ratio %.2f, bursts of %d %.1f k/s\n",
+            threads, median(of_plain) / 1000, median(of_keyed) / 1000, median(ratios), burst,
+            median(in_bursts) / 1000);
     }
     return EXIT_SUCCESS;
 }

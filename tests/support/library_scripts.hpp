@@ -81,6 +81,8 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"ack in order by a guard", ack_in_order_body().source()},
         {"bury in order by a guard", bury_in_order_body().source()},
         {"leave an order by a guard", leave_order_body().source()},
+        {"defer in a burst by a guard", defer_in_burst_body().source()},
+        {"begin a burst", begin_burst_script.source()},
         {"enter an order by a guard", enter_order_body().source()},
         {"take out of an order", take_out_of_order_script()},
         {"take the turn of the upkeep", order_turn_script()},

@@ -476,6 +476,30 @@ inline void Scenes::order() {
         by_guard("leave an order by a guard", delay, two, and_also(keys, scheduling),
                  {digits, "after", delay, "x"});
     }
+    const SceneKey mark{m_keys.burst("k"), ""};
+    const SceneKey any_source{"q", ""};
+    const Commands burst{{"RPUSH", list.name, digits, "fedcba9876543210x", "0000000000000000y"},
+                         {"ZADD", behind.name, "2", "k", "-2", ""},
+                         {"SET", mark.name, digits + " 2"}};
+    by_guard("ack in order by a guard", "a burst", burst, and_also(keys, {mark}), {digits + " 2"});
+    by_guard("ack in order by a guard", "all of a key", burst, {any_source, list, behind, mark},
+             {digits + " 3"});
+    by_guard("bury in order by a guard", "a burst", burst, and_also(keys, {m_dead, mark}),
+             {digits + " 2", "why", "x"});
+    for (const std::string delay : {"0", "60000"}) {
+        by_guard("leave an order by a guard", "a burst, " + delay, burst,
+                 and_also(and_also(keys, scheduling), {mark}),
+                 {digits + " 2", "after", delay, "x"});
+        by_guard("defer in a burst by a guard", delay, burst,
+                 and_also(and_also({any_source, list, behind}, scheduling), {mark}),
+                 {digits + " 2", "after", delay, "y"});
+    }
+    const SceneKey own_mark{mark.name, "string"};
+    add("begin a burst", "", two, {list, own_mark}, {digits, "2"});
+    add("begin a burst", "none behind", {{"RPUSH", list.name, digits}, {"SET", mark.name, "ab 1"}},
+        {list, own_mark}, {digits, "2"});
+    add("begin a burst", "behind one that was not settled", {two[0], {"SET", mark.name, "ab 3"}},
+        {list, own_mark}, {digits, "2"});
     by_guard("enter an order by a guard", "the first", {}, keys, {digits, "x"});
     by_guard("enter an order by a guard", "behind others", two, keys, {digits, "x"});
     const SceneKey unack{m_keys.unack(), "list"};

@@ -54,6 +54,7 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.once("id"),
             keys.fences(),
             keys.order("id"),
+            keys.burst("id"),
             keys.keyed(),
             keys.keyed_upkeep(),
             keys.group("g"),
@@ -99,6 +100,7 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.once("a") == "orizuru:{mail}:once:a");
     CHECK(keys.fences() == "orizuru:{mail}:fences");
     CHECK(keys.order("a") == "orizuru:{mail}:key:a");
+    CHECK(keys.burst("a") == "orizuru:{mail}:burst:a");
     CHECK(keys.keyed() == "orizuru:{mail}:keyed");
     CHECK(keys.keyed_upkeep() == "orizuru:{mail}:keyed:upkeep");
     CHECK(keys.group("g") == "orizuru:{mail}:group:g");

@@ -172,6 +172,9 @@ inline RetryPlan plan_next_try(const GuardCore& guard, Job<Raw> next, const std:
         return {leaving_order(guard, ordered, Keys(queue), std::move(due)), retried};
     }
     std::vector<std::string> keys = keys_to_schedule(guard, queue);
+    if (guard.burst() != nullptr && has_turn(ordered, guard.keys())) {
+        return {deferring_in_burst(guard, ordered, keys, std::move(due)), retried};
+    }
     if (failed.crashes > 0 && failed.recoveries > 0) {
         keys.push_back(guard.keys().recoveries());
         due.push_back(counted);

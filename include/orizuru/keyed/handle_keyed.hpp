@@ -5,6 +5,7 @@
 // Worker::handle_keyed: a handler for the jobs of a queue with keys.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/keyed/burst_job.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/keyed/keyed_options.hpp>
 #include <orizuru/worker/worker.hpp>
@@ -24,6 +25,9 @@ Worker& Worker::handle_keyed(const std::string& queue, F handler, QueueOptions o
                              const KeyedOptions& keyed) {
     detail::check_handler(handler, queue);
     detail::JobHandling handling = detail::handling_by<T>(std::move(handler));
+    if (keyed.burst > 1 && handling.end == detail::JobHandling::End::by_return) {
+        handling.make = &detail::make_leading_job<T>;
+    }
     add_keyed(queue, std::move(options), keyed, std::move(handling));
     return *this;
 }

@@ -21,6 +21,11 @@ ORIZURU_INLINE void Worker::add_keyed(const std::string& queue, QueueOptions opt
     const Keys keys = checked(queue);
     const std::string whose = "queue '" + queue + "'";
     detail::check_time("sweep_interval", keyed.sweep_interval, std::chrono::seconds(1));
+    detail::check_count("burst", keyed.burst, 1000);
+    if (keyed.burst > 1 && handling.end != detail::JobHandling::End::by_return) {
+        throw std::invalid_argument(whose + ": with bursts, its handler must end a job by its "
+                                            "return");
+    }
     if (options.guarantee == Guarantee::at_most_once) {
         throw std::invalid_argument(whose + ": with keys, it cannot be at_most_once: the next job "
                                             "of a key would not wait for the one that runs");
@@ -31,7 +36,7 @@ ORIZURU_INLINE void Worker::add_keyed(const std::string& queue, QueueOptions opt
                                             "job of a key would not wait for the one that failed");
     }
     add(queue, std::move(options), std::move(handling));
-    queue_of(keys).keep_order();
+    queue_of(keys).keep_order(keyed.burst);
     const auto interval =
         m_core->shared->options.collect_interval.value_or(WorkerOptions().collect_interval.value());
     m_core->shared->added_chores.push_back(

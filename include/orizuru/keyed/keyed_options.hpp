@@ -16,6 +16,12 @@ struct KeyedOptions {
     /// 24 h. Redis: two SCANs of all keys, and where there are keys, two reads of all that waits,
     /// is held, scheduled, rejected, suspected and dead.
     std::chrono::milliseconds sweep_interval = std::chrono::minutes(10);
+    /// Number of jobs of one key that a thread may handle one behind another and settle together,
+    /// for throughput: 1 to 1000. Over 1, the handler must end its jobs by its return, a death of
+    /// the worker redelivers up to so many, in their order, and `JobContext::guard` throws
+    /// std::logic_error. Redis: one script more for each turn of a key, O(burst); it reads at most
+    /// a mebibyte, and one job.
+    int burst = 1;
 };
 
 } // namespace orizuru

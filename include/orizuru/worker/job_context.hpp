@@ -278,15 +278,19 @@ class JobContext final : public JobRun {
     ///
     /// A job with a key has its turn until it ends, and only its worker ends it: by this guard it
     /// may be rejected, released, retried (retry.hpp) and put off in its queue; all else throws
-    /// std::logic_error.
-    [[nodiscard]] LockedGuard guard() { return {lock_guard(), m_guard}; }
+    /// std::logic_error. So does this call where KeyedOptions::burst is over 1.
+    [[nodiscard]] LockedGuard guard() { return locked(lock_guard()); }
     /// Does the same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
         Lock lock = lock_guard_within(patience);
-        return lock ? std::optional(LockedGuard(std::move(lock), m_guard)) : std::nullopt;
+        return lock ? std::optional(locked(std::move(lock))) : std::nullopt;
     }
 
   private:
+    LockedGuard locked(Lock lock) {
+        m_core->refuse_in_burst();
+        return {std::move(lock), m_guard};
+    }
     static Job<T> decode(std::string_view payload, Scratch& scratch) {
         using detail::JobScratch;
         scratch.as<JobScratch>().decoding = JobScratch::Part::envelope;

@@ -45,6 +45,9 @@ inline void check_limited(const FetchingQueue& queue, const FleetLimit& limit) {
     if (limit.rate && queue.in_batches()) {
         throw std::invalid_argument("queue '" + queue.queue() + "': batches take no rate");
     }
+    if (limit.rate && queue.burst() > 1) {
+        throw std::invalid_argument("queue '" + queue.queue() + "': bursts take no rate");
+    }
 }
 
 } // namespace detail

@@ -157,10 +157,10 @@ class Worker {
 
     /// Registers a handler for the jobs of a queue with keys (keyed.hpp): those of one key one
     /// after the other, in the order of their pushes. All else is as with `handle`, with these
-    /// exceptions: successes are acked one by one and at once, each by a script that brings the
-    /// key's next job; `retry.retry_queue` and Guarantee::at_most_once are refused, since the next
-    /// job would not wait for this one; a job without a key goes to the dead list. Include
-    /// <orizuru/keyed.hpp>. Throws as `handle` does.
+    /// exceptions: successes are acked at once, one by one or in bursts (KeyedOptions), by a script
+    /// that brings the key's next job; `retry.retry_queue` and Guarantee::at_most_once are refused,
+    /// since the next job would not wait for this one; a job without a key goes to the dead list.
+    /// Include <orizuru/keyed.hpp>. Throws as `handle` does.
     template <class T, JobHandler<T> F, class = decltype(detail::can_handle_keyed<T>())>
     Worker& handle_keyed(const std::string& queue, F handler, QueueOptions options = {});
     /// Does the same with options for the keys. Throws besides for those that cannot be.
@@ -204,7 +204,7 @@ class Worker {
     ///
     /// Before `run`, and behind the queue's handlers. Throws std::invalid_argument for a limit of
     /// nothing, one that cannot be, and a queue without a handler, with a prefetch over 1, or with
-    /// batches beside a rate (`run` does, too, when options come later).
+    /// batches or bursts beside a rate (`run` does, too, when options come later).
     template <class T = void, class = decltype(detail::can_limit<T>())>
     Worker& limit(const std::string& queue, const FleetLimit& limit);
 

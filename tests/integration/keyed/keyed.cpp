@@ -3,7 +3,7 @@
 
 // A queue with keys: what is where in Redis after each step, and what a worker does with it.
 
-#include "integration/worker/worker_fixture.hpp"
+#include "integration/keyed/keyed_fixture.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
@@ -28,56 +28,15 @@ namespace keyed_test {
 using namespace std::chrono_literals;
 using orizuru::Job;
 using orizuru::JobContext;
-using orizuru::KeyedJobProducer;
 using orizuru::Raw;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::Keyed;
 using orizuru::test::message_of;
 using orizuru::test::Running;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
-
-struct Keyed : WorkerFixture {
-    KeyedJobProducer<Raw> producer{uri, "q"};
-
-    void push(const std::string& key, const Texts& payloads) {
-        for (const std::string& payload : payloads) {
-            producer.push(key, Raw{payload});
-        }
-    }
-    static std::string order(const std::string& key) { return "orizuru:{q}:key:" + key; }
-    /// The jobs that wait behind the one that is out.
-    Texts behind(const std::string& key) {
-        Texts found;
-        for (const std::string& element : redis.lrange(order(key))) {
-            if (element.size() > 16) {
-                found.push_back(job_of(element.substr(16)).payload.bytes);
-            }
-        }
-        return found;
-    }
-    /// The keys that are counted, with the jobs behind theirs, the sum of all below zero first.
-    Texts counted() {
-        Texts all;
-        for (const auto& one :
-             redis.command({"ZRANGE", "orizuru:{q}:keyed", "0", "-1", "WITHSCORES"}).elements) {
-            all.push_back(one.text);
-        }
-        return all;
-    }
-    bool no_order_left() { return redis.keys("orizuru:{q}:key:*").empty(); }
-    /// Runs a worker until all is handled.
-    void serve(orizuru::QueueOptions chosen = {}, int concurrency = 1) {
-        Worker worker(uri, options(concurrency));
-        worker.handle_keyed<Raw>("q", write_down(), std::move(chosen));
-        const Running running(worker);
-        CHECK(eventually([this] { return nothing_left() && no_order_left(); }));
-        const Texts left = counted();
-        CHECK((left.empty() || left == Texts{"", "0"}));
-    }
-};
 
 TEST_CASE_FIXTURE(Keyed, "one job of a key is in the queue, and the others wait behind it, whole") {
     push("a", {"a1", "a2", "a3"});

@@ -418,12 +418,13 @@ void work(const std::string& uri) {
 void produce_with_keys(const std::string& uri) {
     KeyedJobProducer<Raw>(uri, "q").push_all("a", std::vector<Raw>{{"a"}, {"b"}});
 }
-/// One that is dead holds up those of its key; one has no ticket; one is to die.
+/// One that is dead holds up those of its key; one has no ticket; one is to die; two are a burst.
 void leave_jobs_with_keys(const std::string& uri, RedisClient& redis) {
     KeyedJobProducer<Raw> producer(uri, "q");
     producer.push_all("a", std::vector<Raw>{{"dead"}, {"b"}});
     Consumer<Raw>(uri, "q").next()->bury("by one who knows of no keys");
     producer.push("c", {"bad"});
+    producer.push_all("e", std::vector<Raw>{{"e"}, {"f"}});
     Job<Raw> job = make_job(Raw{"d"});
     job.key = "d";
     redis.lpush("q", WorkerFixture::bytes_of(job));
@@ -432,14 +433,16 @@ void work_with_keys(const std::string& uri) {
     std::atomic<int> done{0};
     std::atomic<bool> refused{false};
     Worker worker(uri, options_that_note(done, refused));
-    worker.handle_keyed<Raw>("q", [](const Raw& payload) {
-        if (payload.bytes == "bad") {
-            throw DoNotRetry("bad");
-        }
-    });
+    worker.handle_keyed<Raw>("q",
+                             [](const Raw& payload) {
+                                 if (payload.bytes == "bad") {
+                                     throw DoNotRetry("bad");
+                                 }
+                             },
+                             {}, {.burst = 2});
     orizuru::test::Running running(worker);
     const bool all =
-        holds_within(long_enough, [&] { return refused || running.ended(0ms) || done == 3; });
+        holds_within(long_enough, [&] { return refused || running.ended(0ms) || done == 5; });
     running.stop();
     if (refused || !all) {
         throw ReplyError("NOPERM", "of a worker");

@@ -106,9 +106,18 @@ class GuardCore {
     void let_wait(Delivery::Awaited by) noexcept { m_delivery->awaited = by; }
     /// Throws std::logic_error then.
     void refuse_if_awaited() const;
+    void refuse_in_burst() const {
+        if (awaited(Delivery::Awaited::by_burst)) {
+            refuse_awaited(Delivery::Awaited::by_burst);
+        }
+    }
     [[nodiscard]] bool awaited(Delivery::Awaited by) const noexcept {
         return !moved_from() && m_delivery->awaited == by;
     }
+    /// From now on it settles those, too. While it is unsettled. Their payloads outlive it.
+    void lead(std::unique_ptr<const Burst> burst) noexcept { m_delivery->burst = std::move(burst); }
+    /// Null where it settles its own message alone.
+    [[nodiscard]] const Burst* burst() const noexcept { return m_delivery->burst.get(); }
     bool settle(Settlement settlement);
     /// Does the same in two steps, between which the settlements of other guards may begin. The
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.

@@ -37,10 +37,15 @@ ORIZURU_INLINE Session& GuardCore::own_session() const {
 
 ORIZURU_INLINE std::string_view GuardCore::payload() const {
     check_not_moved_from();
-    return m_delivery->payload;
+    const Burst* const burst = this->burst();
+    return burst != nullptr && burst->done > 0 ? burst->payload : m_delivery->payload;
 }
 
 ORIZURU_INLINE void refuse_awaited(Delivery::Awaited by) {
+    if (by == Delivery::Awaited::by_burst) {
+        throw std::logic_error("the jobs of a burst are settled together, and none by a guard of "
+                               "its own: let its handler return or throw");
+    }
     throw std::logic_error(joined({by == Delivery::Awaited::by_key
                                        ? "the job has its turn in the order of its key"
                                        : "the job is a member of a group, which waits for its end",

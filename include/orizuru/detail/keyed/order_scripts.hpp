@@ -6,6 +6,7 @@
 // move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/redis/scripts/cached_script.hpp>
 #include <orizuru/detail/redis/scripts/dead_entries.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
@@ -27,6 +28,43 @@ return 1
 )lua");
     return script;
 }
+
+// Begins a burst: reads the jobs behind the one that is out, and leaves a mark, which goes when the
+// burst is settled. Where it was not, what killed its worker is one of those jobs: so each of them
+// is handled alone. It ends when it has read a mebibyte.
+//
+// KEYS order, mark; ARGV digits of the job that is out, and how many to read. Returns those jobs,
+// each with its digits.
+inline constexpr auto begin_burst_text = moving_script(R"lua(
+local order, mark, most = KEYS[1], KEYS[2], tonumber(ARGV[2])
+local refused = refusal({{order, 'list'}, {mark, 'string'}}, {{'LRANGE', order, '0', '0'},
+    {'GET', mark}, {'SET', mark, 'x', 'PX', '1'}, {'DEL', mark}})
+if refused then return refused end
+if redis.call('LRANGE', order, 0, 0)[1] ~= ARGV[1] then return {} end
+local last, left = string.match(redis.call('GET', mark) or '', '^(%x+) (%d+)$')
+left = (tonumber(left) or 0) - (last and last ~= ARGV[1] and 1 or 0)
+local function set_mark(jobs)
+    redis.call('SET', mark, string.format('%s %d', ARGV[1], jobs), 'PX', 86400000)
+end
+if left > 0 then
+    set_mark(left)
+    return {}
+end
+local found, bytes, piece = {}, 0, 1
+while #found < most and bytes < 1048576 do
+    local some = redis.call('LRANGE', order, #found + 1, #found + math.min(piece, most - #found))
+    for _, job in ipairs(some) do found[#found + 1], bytes = job, bytes + #job end
+    if #some < piece then break end
+    piece = math.ceil((1048576 - bytes) / (bytes / #found))
+end
+if #found > 0 then
+    set_mark(#found)
+elseif last then
+    redis.call('DEL', mark)
+end
+return found
+)lua");
+inline constinit const CachedScript begin_burst_script(begin_burst_text);
 
 // KEYS the dead list; ARGV the first entry to look at, 0 being the newest, and how many. It ends
 // when it has read a mebibyte. Returns how many it has looked at, then those that may have a

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,6 +131,13 @@ class OutcomeListener {
     ~OutcomeListener() = default;
 };
 
+/// A held message, and others that are elsewhere in Redis, behind it, and end with it.
+struct Burst {
+    std::string first;             ///< the held one's name, for their settlement
+    int done = 0;                  ///< those that are handled and not settled
+    std::string_view payload = {}; ///< the next one's; unless any is done, that is the held one
+};
+
 struct Delivery {
     enum class State : std::uint8_t {
         held,    ///< in the list, no settlement under way
@@ -148,8 +156,9 @@ struct Delivery {
     State state = State::held;
     DeferredAck deferred_ack; ///< needs no lock, as the next; all else but reading the payload does
     AwaitedSettling settling;
+    std::unique_ptr<const Burst> burst; ///< for its guard, without the lock
     /// Others wait for its end; only its worker may end it then.
-    enum class Awaited : std::uint8_t { by_nobody, by_key, by_group };
+    enum class Awaited : std::uint8_t { by_nobody, by_key, by_group, by_burst };
     Awaited awaited = Awaited::by_nobody;
     bool queued = false;     ///< a move that is wanted and not sent
     bool taken = false;      ///< by the thread in `next`; has a guard or will get one
@@ -183,6 +192,7 @@ struct Delivery {
         settling.forget();
         listener = nullptr;
         awaited = Awaited::by_nobody;
+        burst.reset();
         taken = queued = deferred = unattended = false;
         failures = 0;
         forget_shortages();

@@ -24,9 +24,9 @@ namespace orizuru::detail {
         "counts",       "writes",     "suspects",  "suspects:asked", "keyed",
         "keyed:upkeep", "cancelled",  "groups",    "rate",           "slots",
         "slots:freed"};
-    static constexpr std::array<std::string_view, 11> before_ids{
+    static constexpr std::array<std::string_view, 12> before_ids{
         "heartbeat:", "processing:", "unique:", "progress:", "result:", "once:",
-        "worker:",    "counts:",     "key:",    "rate:",     "group:"};
+        "worker:",    "counts:",     "key:",    "burst:",    "rate:",   "group:"};
     return std::ranges::find(words, text) != words.end() ||
            std::ranges::any_of(before_ids,
                                [&](std::string_view word) { return text.starts_with(word); });

@@ -30,6 +30,7 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -164,7 +165,9 @@ class FetchingQueue : public ServedQueue {
         }
     }
     [[nodiscard]] TimePoint take_time() noexcept override {
-        return m_taken_at += Clock::duration(1);
+        const TimePoint time = m_taken_at.load(std::memory_order_relaxed) + Clock::duration(1);
+        m_taken_at.store(time, std::memory_order_relaxed);
+        return time;
     }
     /// Begins to give its share in a limit back, which close() awaits until then.
     void end_limit_by(TimePoint time) noexcept {
@@ -195,7 +198,8 @@ class FetchingQueue : public ServedQueue {
         const bool fetched = in_hand() > 0;
         const auto decode = [&](const std::string& payload) -> GuardCore& {
             if (!fetched) {
-                m_taken_at = Clock::now(); // for all of a fetch: a clock costs as much as a lock
+                // For all of a fetch: a clock costs as much as a lock.
+                m_taken_at.store(Clock::now(), std::memory_order_relaxed);
             }
             m_scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
             if (is_addressed(payload)) {
@@ -314,7 +318,8 @@ class FetchingQueue : public ServedQueue {
     std::shared_ptr<const Wake> m_news;
     int m_free = 1;             ///< for the thread inside `take`
     int m_most = largest_batch; ///< too
-    TimePoint m_taken_at;       ///< the last job's; for the same thread
+    /// The last job's. Those of bursts (keyed.hpp) are made on other threads.
+    std::atomic<TimePoint> m_taken_at{};
     LimitMaker m_make_limit;
     std::unique_ptr<QueueLimit> m_limit;
     TimePoint m_end_limit_by{};

@@ -3,8 +3,8 @@
 #pragma once
 
 // Puts requests of running and failed jobs to Redis, for all queues: writes a job's progress,
-// extends its lock, reads how often it was blamed for the death of a worker, and pushes it to
-// another slot. The jobs share one connection, which the first of them opens, and take turns.
+// extends its lock, reads how often it was blamed for the death of a worker, and what else the jobs
+// ask for. They share one connection, which the first of them opens, and take turns.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
@@ -121,7 +121,7 @@ class JobQueries {
         });
     }
 
-  private:
+    /// Calls `action` with the connection, in turn.
     template <class Action>
     void in_turn(const Keys& keys, Action action) {
         const Endpoint& endpoint = m_connections.endpoint();
@@ -133,6 +133,7 @@ class JobQueries {
         }
     }
 
+  private:
     Cutoff m_cutoff;
     Turn m_turn;
     QueueConnections m_connections; ///< for the thread whose turn it is

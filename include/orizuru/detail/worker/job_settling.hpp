@@ -37,9 +37,10 @@ class JobSettling {
   public:
     /// Chooses whether `end`, and `try_again` behind it, wait for Redis.
     enum class Way : std::uint8_t {
-        alone,      ///< yes; successes are acked by QueueOptions::ack
-        with_others ///< no: AcksTogether::flush sends the acks of successes, and `finish` ends
-                    ///< others
+        alone,       ///< yes; successes are acked by QueueOptions::ack
+        with_others, ///< no: AcksTogether::flush sends the acks of successes, and `finish` ends
+                     ///< others
+        in_burst     ///< yes; a success waits for `pass_on` or `try_again`
     };
 
     JobSettling(ServedQueue& queue, JobRun& job)
@@ -60,6 +61,22 @@ class JobSettling {
     void end(const Handling& handling) noexcept;
     /// Waits for the settlement that `end` or `try_again` has begun, if there is one.
     void finish() noexcept;
+    /// True if the job has succeeded and one of those is to follow.
+    [[nodiscard]] bool succeeded() const noexcept {
+        return m_way == Way::in_burst && m_step == &JobSettling::succeed && !m_retry_at;
+    }
+    /// True if others of its key may be handled before it is settled: it is no suspect, and no
+    /// other worker can have it.
+    [[nodiscard]] bool may_lead() const;
+    /// The digits of its ticket (jobs/order/job_order.hpp).
+    [[nodiscard]] std::string_view turn() const noexcept {
+        return digits_of(m_job.m_head.ticket, m_queue.keys());
+    }
+    /// Makes it the first of a burst; its settlement ends that.
+    void lead();
+    /// Leaves a success to the settlement of the next job of its burst, which is nobody's yet, and
+    /// outlived by its payload. Returns false if it is settled, or another worker may have it.
+    bool pass_on(JobSettling& next, std::string_view payload);
     /// Saves the next step a question to Redis, which a failed job needs the answer to.
     void know(const JobRecoveries& recoveries) noexcept { m_recoveries = recoveries; }
     [[nodiscard]] bool knows_recoveries() const noexcept { return m_recoveries.has_value(); }
@@ -126,6 +143,7 @@ class JobSettling {
     }
     void count_requeued() noexcept;
     [[nodiscard]] Settlement releasing() const;
+    void tell_lost() const;
     void tell_success() const noexcept;
     void tell_buried();
     void tell_too_late() const;

@@ -75,6 +75,36 @@ ORIZURU_INLINE void JobSettling::finish() noexcept {
     });
 }
 
+ORIZURU_INLINE bool JobSettling::may_lead() const {
+    const auto lock = m_job.lock_guard();
+    const GuardCore& guard = *m_job.m_core;
+    return guard.held() && !guard.suspected();
+}
+
+ORIZURU_INLINE void JobSettling::lead() {
+    auto burst = std::make_unique<const Burst>(Burst{.first = std::string(turn())});
+    const auto lock = m_job.lock_guard();
+    if (!m_job.m_core->settled()) {
+        m_job.m_core->lead(std::move(burst));
+    }
+}
+
+ORIZURU_INLINE bool JobSettling::pass_on(JobSettling& next, std::string_view payload) {
+    {
+        const auto lock = m_job.lock_guard();
+        GuardCore& guard = *m_job.m_core;
+        if (!guard.held()) {
+            return false;
+        }
+        const Burst& burst = *guard.burst();
+        guard.lead(std::make_unique<const Burst>(Burst{burst.first, burst.done + 1, payload}));
+        *next.m_job.m_core = std::move(guard);
+        m_job.m_worker = SettledBy::acking;
+    }
+    on_acked(true);
+    return true;
+}
+
 ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
     attempt_to_settle([&] {
         if (!end_expired()) {
@@ -209,6 +239,8 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
             fail_by_cancel();
         } else if (failure) {
             fail_by(std::move(*failure), handling);
+        } else if (m_way == Way::in_burst) {
+            m_step = &JobSettling::succeed;
         } else {
             perform(&JobSettling::succeed);
         }
@@ -313,7 +345,7 @@ ORIZURU_INLINE Settlement JobSettling::releasing() const {
     const GuardCore& guard = *m_job.m_core;
     std::optional<JobAttributes> changed = m_job.changed_attributes();
     if (!changed) {
-        return guard.releasing();
+        return releasing_job(guard, ordered());
     }
     Scratch scratch;
     auto job = decode<Job<Raw>>(guard.payload(), scratch);
@@ -322,9 +354,9 @@ ORIZURU_INLINE Settlement JobSettling::releasing() const {
     try {
         encode(job, body, guard.max_payload());
     } catch (const EncodeError&) { // too large
-        return guard.releasing();
+        body.clear();
     }
-    return guard.releasing(std::move(body));
+    return releasing_job(guard, ordered(), std::move(body));
 }
 
 ORIZURU_INLINE void JobSettling::count_requeued() noexcept {
@@ -380,9 +412,21 @@ ORIZURU_INLINE std::optional<bool> JobSettling::ack(GuardCore& guard) {
     return send(guard, acking_job(guard, lock, ordered(), head.group));
 }
 
+/// Another worker has the job, and those of its burst before it.
+ORIZURU_INLINE void JobSettling::tell_lost() const {
+    int before = 0;
+    {
+        const auto lock = m_job.lock_guard();
+        const GuardCore& guard = *m_job.m_core;
+        before = guard.moved_from() || guard.burst() == nullptr ? 0 : guard.burst()->done;
+    }
+    tell(WorkerEventKind::lost,
+         before > 0 ? "and those of its burst before it: " + std::to_string(before) : "");
+}
+
 ORIZURU_INLINE void JobSettling::on_lost(bool done) {
     if (!done) {
-        tell(WorkerEventKind::lost);
+        tell_lost();
     }
 }
 
@@ -391,7 +435,7 @@ ORIZURU_INLINE void JobSettling::succeed() {
 }
 ORIZURU_INLINE void JobSettling::on_acked(bool done) {
     if (!done) {
-        tell(WorkerEventKind::lost);
+        tell_lost();
         return;
     }
     tell_success();
@@ -414,7 +458,7 @@ ORIZURU_INLINE void JobSettling::on_expired(bool done) {
     if (done) {
         m_queue.counts().add(Outcome::expired);
     }
-    tell(done ? WorkerEventKind::expired : WorkerEventKind::lost);
+    done ? tell(WorkerEventKind::expired) : tell_lost();
 }
 
 ORIZURU_INLINE bool JobSettling::goes_without_key() {
@@ -442,7 +486,8 @@ ORIZURU_INLINE bool JobSettling::takes_turn() {
         return false;
     }
     const auto lock = m_job.lock_guard();
-    m_job.m_core->let_wait(Delivery::Awaited::by_key);
+    m_job.m_core->let_wait(m_way == Way::in_burst ? Delivery::Awaited::by_burst
+                                                  : Delivery::Awaited::by_key);
     return true;
 }
 
@@ -474,7 +519,7 @@ ORIZURU_INLINE void JobSettling::enter() {
 }
 
 ORIZURU_INLINE void JobSettling::release() {
-    settle([this](GuardCore& guard) { return send(guard, guard.releasing()); },
+    settle([this](GuardCore& guard) { return send(guard, releasing_job(guard, ordered())); },
            &JobSettling::on_lost);
 }
 
@@ -483,9 +528,7 @@ ORIZURU_INLINE void JobSettling::give_back() {
     settle([this](GuardCore& guard) { return send(guard, releasing()); },
            &JobSettling::on_given_back);
 }
-ORIZURU_INLINE void JobSettling::on_given_back(bool done) {
-    done ? count_requeued() : tell(WorkerEventKind::lost);
-}
+ORIZURU_INLINE void JobSettling::on_given_back(bool done) { done ? count_requeued() : tell_lost(); }
 
 /// A death behind the push leaves the job here, and the next worker pushes it once more.
 ORIZURU_INLINE void JobSettling::push_on() {
@@ -578,7 +621,7 @@ ORIZURU_INLINE void JobSettling::on_failed(bool done) {
         tell_discarded(m_failure, settled_payload());
         break;
     case RetryOutcome::lost:
-        tell(WorkerEventKind::lost);
+        tell_lost();
         break;
     }
 }

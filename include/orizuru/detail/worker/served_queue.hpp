@@ -120,7 +120,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
             m_time.load(std::memory_order_relaxed).now());
     }
     /// Its jobs have keys (keyed.hpp).
-    [[nodiscard]] bool keyed() const noexcept { return m_keyed; }
+    [[nodiscard]] bool keyed() const noexcept { return m_burst > 0; }
+    /// KeyedOptions::burst.
+    [[nodiscard]] int burst() const noexcept { return m_burst; }
     void set_time(ServerTime time) noexcept {
         m_time.store(time, std::memory_order_relaxed);
         m_counts.read_clocks(now());
@@ -195,7 +197,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     // Before open().
 
     void set_options(QueueOptions options) { m_options = std::move(options); }
-    void set_keyed() noexcept { m_keyed = true; }
+    void set_keyed(int burst) noexcept { m_burst = burst; }
     void set_in_flight(std::shared_ptr<InFlight> jobs) noexcept { m_in_flight = std::move(jobs); }
 
   private:
@@ -207,7 +209,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
     std::shared_ptr<InFlight> m_in_flight;
-    bool m_keyed = false;
+    int m_burst = 0; ///< if its jobs have keys
     QueueCounts m_counts;
     Cancellations m_cancellations;
     std::atomic<ServerTime> m_time{};

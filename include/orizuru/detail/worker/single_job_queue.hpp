@@ -71,7 +71,7 @@ class SingleJobQueue final : public FetchingQueue {
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
     /// Its jobs must have keys.
-    void keep_order() noexcept { set_keyed(); }
+    void keep_order(int burst) noexcept { set_keyed(burst); }
     [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }
     void add_retry_queues(std::set<std::string>& queues) const override {
         FetchingQueue::add_retry_queues(queues);

@@ -11,6 +11,10 @@
 // out, its digits stand first in the key's list. A script that ends a job with other digits removes
 // that job, and brings none. A job that was redriven, or pushed by others, has no ticket of its
 // queue, and gets one when it is fetched.
+//
+// A burst (KeyedOptions) is handled while its first job is out: the others stay in the key's list,
+// so a death leaves nothing but the first to be recovered. One script ends those that are done, if
+// the first has its turn; where the one behind them fails, it gets the turn.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
@@ -58,6 +62,13 @@ struct OrderedJob {
 /// The entry on the dead list has no ticket.
 [[nodiscard]] Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,
                                           std::string_view reason);
+/// Releases it, or what replaces it; one of a burst goes to the queue's other end.
+[[nodiscard]] Settlement releasing_job(const GuardCore& guard, const OrderedJob& job,
+                                       std::string replacement = {});
+/// Puts one of a burst, which gets the turn, where `keys` and `due` say (schedule.hpp).
+[[nodiscard]] Settlement deferring_in_burst(const GuardCore& guard, const OrderedJob& job,
+                                            const std::vector<std::string>& keys,
+                                            std::vector<std::string> due);
 /// Puts it off in another queue (schedule.hpp), where it has no ticket. `due` as there, with the
 /// payload behind it.
 [[nodiscard]] Settlement leaving_order(const GuardCore& guard, const OrderedJob& job,
@@ -67,7 +78,9 @@ struct OrderedJob {
 /// otherwise.
 [[nodiscard]] Settlement entering_order(const GuardCore& guard, std::string_view key);
 
-// Their scripts. KEYS are order_keys, then what is named here.
+// Their scripts. KEYS are order_keys, then what is named here, then Keys::burst for jobs of a
+// burst: then behind the digits, which are those of its first job, are a space and how many jobs
+// end.
 
 /// ARGV digits
 [[nodiscard]] Script ack_in_order_body();
@@ -75,6 +88,9 @@ struct OrderedJob {
 [[nodiscard]] Script bury_in_order_body();
 /// KEYS those of schedule.hpp; ARGV digits, then those of schedule.hpp
 [[nodiscard]] Script leave_order_body();
+/// KEYS those of schedule.hpp; ARGV digits, then those of schedule.hpp with a payload: only for the
+/// job behind those that end
+[[nodiscard]] Script defer_in_burst_body();
 /// ARGV digits, the job with its ticket
 [[nodiscard]] Script enter_order_body();
 
@@ -86,8 +102,8 @@ struct OrderedJob {
 [[nodiscard]] std::string without_ticket(std::string_view payload);
 
 /// The Lua functions turn(source, order, digits), which reads, and advance(source, order, behind,
-/// next_one), which writes. They need the function refusal, and run with each ack: so refusal only
-/// says what is missing when something is.
+/// next_one), which writes, as pass_turn does for what is not to be pushed. They need the function
+/// refusal, and run with each ack: so refusal only says what is missing when something is.
 ///
 /// turn returns the element behind the job with these digits, if it is its turn: '' where there is
 /// none, nothing if it is another one's turn. Then an error or nothing: a script returns the error
@@ -96,7 +112,14 @@ struct OrderedJob {
 /// advance returns an error of its own first write, or nothing: so it comes before the other writes
 /// of a script. Where the numbers of those behind cannot be changed, they stay as they are.
 inline constexpr char advance_function[] = R"lua(
+local ends, mark = 1
 local function turn(source, order, digits)
+    if #digits > 16 then
+        ends, mark = tonumber(string.sub(digits, 18)), KEYS[#KEYS]
+        local refused = refusal({}, {{'DEL', mark}})
+        if refused then return nil, refused end
+        digits = string.sub(digits, 1, 16)
+    end
     local allowed = redis.acl_check_cmd
     local known, all = pcall(function()
         return allowed('LRANGE', order, '0', '1') and allowed('LPOP', order) and
@@ -108,22 +131,29 @@ local function turn(source, order, digits)
     end
     local two = redis.pcall('LRANGE', order, 0, 1)
     if two.err then return nil, two end
-    if two[1] == digits then return two[2] or '' end
+    if two[1] ~= digits then return end
+    return (ends == 1 and two[2] or redis.call('LRANGE', order, ends, ends)[1]) or ''
+end
+local function pass_turn(order, behind, next_one)
+    local key = string.sub(order, #behind) -- of one queue, `key:` is a letter less than `keyed`
+    redis.call('LPOP', order, ends)
+    if next_one == '' then
+        redis.pcall('ZREM', behind, key)
+    else
+        redis.call('LSET', order, 0, string.sub(next_one, 1, 16))
+        redis.pcall('ZINCRBY', behind, -ends, key)
+    end
+    local fewer = next_one == '' and ends - 1 or ends
+    if fewer > 0 then redis.pcall('ZINCRBY', behind, fewer, '') end
+    if mark then redis.call('DEL', mark) end
 end
 local function advance(source, order, behind, next_one)
     if not next_one then return end
-    local key = string.sub(order, #behind) -- of one queue, `key:` is a letter less than `keyed`
-    if next_one == '' then
-        redis.call('LPOP', order)
-        redis.pcall('ZREM', behind, key)
-        return
+    if next_one ~= '' then
+        local pushed = redis.pcall('LPUSH', source, string.sub(next_one, 17))
+        if type(pushed) == 'table' then return pushed end
     end
-    local pushed = redis.pcall('LPUSH', source, string.sub(next_one, 17))
-    if type(pushed) == 'table' then return pushed end
-    redis.call('LPOP', order)
-    redis.call('LSET', order, 0, string.sub(next_one, 1, 16))
-    redis.pcall('ZINCRBY', behind, -1, key)
-    redis.pcall('ZINCRBY', behind, 1, '')
+    pass_turn(order, behind, next_one)
 end
 )lua";
 

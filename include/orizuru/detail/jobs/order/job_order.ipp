@@ -82,6 +82,21 @@ return refused or advance(source, order, behind, next_one)
     return constant_script(script);
 }
 
+ORIZURU_INLINE Script defer_in_burst_body() {
+    static constexpr auto text = settling_script(
+        advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
+end
+local order, behind = KEYS[2], KEYS[3]
+local next_one, refused = turn(KEYS[1], order, ARGV[1])
+if not next_one then return refused end
+refused = schedule({unpack(KEYS, 4)}, {unpack(ARGV, 2)})
+if refused then return refused end
+pass_turn(order, behind, next_one)
+)lua");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
+
 ORIZURU_INLINE Script enter_order_body() {
     static constexpr auto text = settling_script(R"lua(
 local source, order, behind = unpack(KEYS)
@@ -138,9 +153,21 @@ ORIZURU_INLINE std::string without_ticket(std::string_view payload) {
     return unlimited(job);
 }
 
+/// Adds the job's turn to the settlement: `ends` is 0 if it only ends those of its burst before it.
+inline Settlement in_turn(const GuardCore& guard, const OrderedJob& job, Settlement settlement,
+                          int ends = 1) {
+    std::string turn(digits_of(job.ticket, guard.keys()));
+    if (const Burst* const burst = guard.burst()) {
+        turn = joined({burst->first, " ", std::to_string(burst->done + ends)});
+        settlement.move->keys.push_back(guard.keys().burst(job.key));
+    }
+    settlement.move->args.insert(settlement.move->args.begin(), std::move(turn));
+    return settlement;
+}
+
 ORIZURU_INLINE Settlement acking_in_order(const GuardCore& guard, const OrderedJob& job) {
-    return guard.passing_on(ack_in_order_body(), order_keys(guard.keys(), job.key),
-                            {std::string(digits_of(job.ticket, guard.keys()))});
+    return in_turn(guard, job,
+                   guard.passing_on(ack_in_order_body(), order_keys(guard.keys(), job.key), {}));
 }
 
 ORIZURU_INLINE Settlement acking_job(const GuardCore& guard, const JobLock& lock,
@@ -158,22 +185,47 @@ ORIZURU_INLINE Settlement burying_in_order(const GuardCore& guard, const Ordered
     std::vector<std::string> script_keys = order_keys(keys, job.key);
     script_keys.push_back(keys.dead());
     Settlement settlement =
-        guard.putting_off(bury_in_order_body(), std::move(script_keys),
-                          {std::string(digits_of(job.ticket, keys)), std::string(reason),
-                           without_ticket(guard.payload())});
+        in_turn(guard, job,
+                guard.putting_off(bury_in_order_body(), std::move(script_keys),
+                                  {std::string(reason), without_ticket(guard.payload())}));
     settlement.what = "burying";
     settlement.burial = std::make_unique<const std::string>(reason);
     return settlement;
 }
 
+inline std::vector<std::string> ordered_schedule_keys(const GuardCore& guard, const OrderedJob& job,
+                                                      const std::vector<std::string>& keys) {
+    std::vector<std::string> all = order_keys(guard.keys(), job.key);
+    all.insert(all.end(), keys.begin(), keys.end());
+    return all;
+}
+
 ORIZURU_INLINE Settlement leaving_order(const GuardCore& guard, const OrderedJob& job,
                                         const Keys& target, std::vector<std::string> due) {
-    std::vector<std::string> keys = order_keys(guard.keys(), job.key);
-    for (std::string& key : schedule_keys(target)) {
-        keys.push_back(std::move(key));
+    return in_turn(guard, job,
+                   guard.putting_off(leave_order_body(),
+                                     ordered_schedule_keys(guard, job, schedule_keys(target)),
+                                     std::move(due)));
+}
+
+ORIZURU_INLINE Settlement deferring_in_burst(const GuardCore& guard, const OrderedJob& job,
+                                             const std::vector<std::string>& keys,
+                                             std::vector<std::string> due) {
+    return in_turn(guard, job,
+                   guard.putting_off(defer_in_burst_body(), ordered_schedule_keys(guard, job, keys),
+                                     std::move(due)),
+                   0);
+}
+
+ORIZURU_INLINE Settlement releasing_job(const GuardCore& guard, const OrderedJob& job,
+                                        std::string replacement) {
+    if (const Burst* const burst = guard.burst(); burst != nullptr && burst->done > 0) {
+        return deferring_in_burst(
+            guard, job, schedule_keys(guard.keys()),
+            {"after", "0",
+             replacement.empty() ? std::string(burst->payload) : std::move(replacement)});
     }
-    due.insert(due.begin(), std::string(digits_of(job.ticket, guard.keys())));
-    return guard.putting_off(leave_order_body(), std::move(keys), std::move(due));
+    return replacement.empty() ? guard.releasing() : guard.releasing(std::move(replacement));
 }
 
 ORIZURU_INLINE Settlement entering_order(const GuardCore& guard, std::string_view key) {
