@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Kills processes that handle jobs with keys, while some jobs fail, some die, and writes are
-// refused now and then. Each run of a job is written down before it is acked: of each key they must
-// come in the order of the pushes, the same one again only behind a kill or a failure, and none is
-// missing. With failovers, an order goes back only to a job whose ack its replica lacked.
+// Kills processes that handle jobs with keys, most of them in bursts, while some jobs fail, some
+// die, and writes are refused now and then. Each run of a job is written down before it is acked:
+// of each key they must come in the order of the pushes, the same ones again only behind a kill or
+// a failure, and at most a burst of them, and none is missing. With failovers, an order goes back
+// farther only to a job whose ack its replica lacked.
 //
 // usage: keyed_storm [--size KILLS] [--seed N] [--keys N] [--jobs N] [--failovers N]
 
@@ -41,6 +42,7 @@ using orizuru::Raw;
 using orizuru::Worker;
 
 constexpr int jobs_at_once = 10;
+constexpr int burst = 8;
 
 using Clock = std::chrono::steady_clock;
 
@@ -70,8 +72,8 @@ int live(const std::string& uri, const std::string& diary) {
                 throw std::runtime_error("not now");
             }
         },
-        {.retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)},
-         .lease = 500ms});
+        {.retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)}, .lease = 500ms},
+        {.burst = ::getpid() % 4 == 0 ? 1 : burst});
     return worker.run();
 }
 
@@ -143,6 +145,11 @@ return -tonumber(redis.call('ZSCORE', behind, '')) == sum and '' or 'the sum'
             m_storm.report().violation(wrong + " is counted wrongly");
         }
     }
+    /// Whether the acks of the job and of those of its burst may be.
+    bool may_be_lost(const std::map<int, Clock::time_point>& runs, int number) {
+        return std::any_of(runs.lower_bound(number), runs.upper_bound(number + burst),
+                           [this](const auto& run) { return m_storm.may_be_lost(run.second); });
+    }
     /// Checks one key's runs.
     void judge(const std::string& key) {
         std::map<int, Clock::time_point> runs; // the last of each
@@ -153,7 +160,9 @@ return -tonumber(redis.call('ZSCORE', behind, '')) == sum and '' or 'the sum'
                 Clock::duration(std::stoll(run.substr(run.find(' ') + 1)))};
             if (number == last) {
                 m_storm.report().came("jobs run again");
-            } else if (number < last && m_storm.may_be_lost(runs[number + 1])) {
+            } else if (number < last && number > last - burst) {
+                m_storm.report().came("bursts run again");
+            } else if (number < last && may_be_lost(runs, number)) {
                 m_storm.report().came("orders that a failover has set back");
             } else if (number != last + 1) {
                 m_storm.report().violation("key " + key + ": " + std::to_string(last) + ", then " +
