@@ -43,7 +43,7 @@ class QueueLimit {
     enum class Answer : std::uint8_t {
         here,    ///< ask what is granted, and ask anew
         awaited, ///< it has not come yet
-        refused  ///< nothing is granted; it asks again, for jobs to fetch, when it makes sense
+        refused  ///< not now: it asks again, for jobs to fetch, when it makes sense
     };
 
     QueueLimit() = default;
@@ -51,7 +51,7 @@ class QueueLimit {
     QueueLimit& operator=(const QueueLimit&) = delete;
     virtual ~QueueLimit() = default;
 
-    /// What has become of the last question. `news` is signalled when it changes. Any thread.
+    /// The answer to the last question. `news` is signalled when it changes. Any thread.
     [[nodiscard]] virtual Answer answer() const noexcept = 0;
     /// False if more handlers may run elsewhere than there may be, besides one whose job was taken
     /// then: Redis had not heard from this process for the lease. Any thread.
