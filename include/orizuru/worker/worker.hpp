@@ -189,18 +189,20 @@ class Worker {
     Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences);
 
     /// Limits how many of a queue's handlers run at once in all processes together, and how many of
-    /// its jobs begin in a time. What has to wait stays in Redis, in its order. Include
+    /// its jobs begin in a time. What has to wait stays in Redis. Include
     /// <orizuru/worker/limit.hpp>, whose page is "A limit of all processes" in workers.md.
     ///
-    /// All processes that serve the queue set the same limit. A job that begins later than 50 ms
-    /// behind its permit goes back, so a round trip to Redis must be well below that; with
-    /// Guarantee::at_most_once the ack comes between. The slot of a handler is free when its task
-    /// has ended; those of a process that died are, once the lease of the queue is over, and not
-    /// while Redis refuses writes. One thread and two connections more for each such queue.
+    /// All processes that serve the queue set the same limit. With a rate, a job that begins later
+    /// than 50 ms behind its permit goes back, so two round trips to Redis must be well below that;
+    /// with Guarantee::at_most_once the ack comes between. The slot of a handler is free when its
+    /// task has ended; those of a process that died are, once the lease of the queue is over, and
+    /// not while Redis refuses writes. One thread and two connections more for each such queue.
     ///
     /// Redis: one script more for each job, or for those that several free threads fetch together;
     /// another one when it ends, unless the next is asked for just then. Who waits for a slot asks
-    /// when it is woken, or in 15 to 30 s; who waits for a rate, when that says.
+    /// when it is woken, or once the oldest lease of a slot would be over, in 30 s at the latest;
+    /// who waits for a rate, when that says. The thread that fetches waits up to 20 ms for an
+    /// answer, and other queues with it.
     ///
     /// Before `run`, and behind the queue's handlers. Throws std::invalid_argument for a limit of
     /// nothing, one that cannot be, and a queue without a handler, with a prefetch over 1, or with
