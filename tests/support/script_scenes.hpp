@@ -409,8 +409,8 @@ inline void Scenes::unique_and_bounded() {
     const SceneKey any_lock{lock.name, ""};
     add("take a permit", "", {}, {{m_keys.rate("k"), "string"}}, {"10", "1", "100"});
     const auto admit = [&](const std::string& way, Commands before, Texts asked) {
-        const bool has_slots = asked[2] != "0";
-        const bool has_rate = asked[3] != "0";
+        const bool has_slots = asked[3] != "0";
+        const bool has_rate = asked[4] != "0";
         asked.insert(asked.begin(), {"o", "1000"});
         add("admit", way, std::move(before),
             {{m_keys.slots(), has_slots ? "zset" : ""},
@@ -422,14 +422,14 @@ inline void Scenes::unique_and_bounded() {
             asked);
     };
     const Texts some{"LPUSH", "q", "x", "y"};
-    admit("to a slot", {some}, {"1", "2", "5", "0", "0", "0", "2", "fetch", "0", "0"});
+    admit("to a slot", {some}, {"1", "2", "0", "5", "0", "0", "0", "2", "fetch", "0", "0"});
     admit("to a rate", {some, {"SET", m_keys.queue_rate(), "7 9"}},
-          {"0", "0", "0", "10", "1", "100", "1", "fetch", "7", "2"});
+          {"0", "0", "0", "0", "10", "1", "100", "1", "fetch", "7", "2"});
     admit("where slots have lapsed",
           {some,
            {"ZADD", m_keys.slots(), "1", "1 p 1", "9000000000000000", "1 p 2"},
            {"SET", m_keys.writes(), "1000 5000 0", "PX", "900"}},
-          {"0", "3", "2", "10", "1", "100", "2", "hold", "0", "0"});
+          {"0", "3", "0", "2", "10", "1", "100", "2", "hold", "0", "0"});
     add("cancel", "a unique job", {{"LPUSH", "q", "x"}, {"SET", lock.name, "ack id"}},
         {m_source, m_dead, any_lock}, {"x", "why", "x", "", "ack id"});
     add("cancel", "what is scheduled", {{"ZADD", m_keys.scheduled(), "5", "12345678x"}},
