@@ -80,7 +80,8 @@ int live(const std::string& uri, const std::string& diary) {
             WorkerStorm::write(diary, {"SADD", "done:" + job->group.substr(prefix, 32), payload});
         },
         {.retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)},
-         .lease = 500ms});
+         .lease = 500ms,
+         .forward_to = {"{r}then"}});
     return worker.run();
 }
 

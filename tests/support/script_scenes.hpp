@@ -481,18 +481,19 @@ inline void Scenes::order() {
     const Commands burst{{"RPUSH", list.name, digits, "fedcba9876543210x", "0000000000000000y"},
                          {"ZADD", behind.name, "2", "k", "-2", ""},
                          {"SET", mark.name, digits + " 2"}};
-    by_guard("ack in order by a guard", "a burst", burst, and_also(keys, {mark}), {digits + " 2"});
+    by_guard("ack in order by a guard", "a burst", burst, and_also(keys, {mark}),
+             {digits + " 2 1 fedcba9876543210"});
     by_guard("ack in order by a guard", "all of a key", burst, {any_source, list, behind, mark},
-             {digits + " 3"});
+             {digits + " 3 2 0000000000000000"});
     by_guard("bury in order by a guard", "a burst", burst, and_also(keys, {m_dead, mark}),
-             {digits + " 2", "why", "x"});
+             {digits + " 2 1 fedcba9876543210", "why", "x"});
     for (const std::string delay : {"0", "60000"}) {
         by_guard("leave an order by a guard", "a burst, " + delay, burst,
                  and_also(and_also(keys, scheduling), {mark}),
-                 {digits + " 2", "after", delay, "x"});
+                 {digits + " 2 1 fedcba9876543210", "after", delay, "x"});
         by_guard("defer in a burst by a guard", delay, burst,
                  and_also(and_also({any_source, list, behind}, scheduling), {mark}),
-                 {digits + " 2", "after", delay, "y"});
+                 {digits + " 2 2 0000000000000000", "after", delay, "y"});
     }
     const SceneKey own_mark{mark.name, "string"};
     add("begin a burst", "", two, {list, own_mark}, {digits, "2"});

@@ -17,9 +17,10 @@
 // dead has not ended, unless the dead count (OnDead::count).
 //
 // A job that follows in a queue of another hash tag is pushed to the group's own queue in that
-// step. The worker that fetches it there pushes it on and then removes it: at least once, with the
-// same id. It repeats that every 5 s while Redis refuses it or is out of reach, and goes on with
-// other jobs.
+// step. The worker that fetches it there pushes it on, if its QueueOptions::forward_to names that
+// queue, and then removes it: at least once, with the same id. It repeats that every 5 s while
+// Redis refuses it or is out of reach, and goes on with other jobs. JobGroupOptions::replicas is
+// not for that push.
 //
 // Members are handled by workers; a plain consumer settles one by ack_unique (unique.hpp). After a
 // consumer's plain ack, or when somebody takes a member from Redis by hand, the group waits on.
@@ -76,8 +77,9 @@ struct GroupJobOptions {
 class GroupThen {
   public:
     /// If `queue` has another hash tag than the group's, a Worker must serve the group's, with the
-    /// right to push to this one. Throws what Codec<T> throws, and std::invalid_argument for an
-    /// expires_after: its time would begin when the group is made.
+    /// right to push to this one, and with its name in QueueOptions::forward_to. Throws what
+    /// Codec<T> throws, and std::invalid_argument for an expires_after: its time would begin when
+    /// the group is made.
     template <MessageEncodable T>
     GroupThen(std::string queue, const T& payload, const GroupJobOptions& options = {})
         : m_queue(std::move(queue)) {

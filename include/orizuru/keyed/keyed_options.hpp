@@ -20,7 +20,7 @@ struct KeyedOptions {
     /// for throughput: 1 to 1000. Over 1, the handler must end its jobs by its return, a death of
     /// the worker redelivers up to so many, in their order, and `JobContext::guard` throws
     /// std::logic_error. Redis: one script more for each turn of a key, O(burst); it reads at most
-    /// a mebibyte, and one job.
+    /// a mebibyte, and ten jobs.
     int burst = 1;
 };
 

@@ -130,6 +130,10 @@ struct QueueOptions {
     /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
     /// (once.hpp).
     std::function<void()> on_beat = {};
+    /// Queues of other hash tags in which a job may follow a group that was made with this one
+    /// (jobs/group.hpp): the worker pushes it there, with a right to LPUSH. For any other queue it
+    /// goes to the dead list, since whoever may push to this queue could name one.
+    std::vector<std::string> forward_to = {};
 };
 
 /// The options of one kind of jobs; where one is empty, that of the queue holds.

@@ -61,6 +61,8 @@ struct Forwarding : WorkerFixture {
     }
 };
 
+const orizuru::QueueOptions to_other{.forward_to = {"other"}};
+
 /// The one scheduled job is due: its 5 s are over.
 void make_due(orizuru::test::RedisClient& redis, const std::string& schedule) {
     const std::string job = redis.command({"ZRANGE", schedule, "0", "0"}).elements.at(0).text;
@@ -74,25 +76,31 @@ TEST_CASE_FIXTURE(Forwarding, "the job that follows goes on to a queue of anothe
     REQUIRE(redis.llen("q") == 1);
     CHECK(job_of(redis.lrange("q").front()).id == "orz-then:" + group.id());
     Worker worker(uri, options());
-    SUBCASE("an ordinary one") { worker.handle<Raw>("q", write_down()); }
+    SUBCASE("an ordinary one") { worker.handle<Raw>("q", write_down(), to_other); }
     SUBCASE("of a type that its payload is none of") {
-        worker.handle<int>("q", [](int) {});
+        worker.handle<int>(
+            "q", [](int) {}, to_other);
     }
     SUBCASE("in batches") {
-        worker.handle_batch<Raw>("q", [this](const auto&) { handled.add("a batch"); },
-                                 {.size = 10, .time = 10ms});
+        worker.handle_batch<Raw>(
+            "q", [this](const auto&) { handled.add("a batch"); }, {.size = 10, .time = 10ms},
+            to_other);
     }
-    SUBCASE("in order by key") { worker.handle_keyed<Raw>("q", write_down()); }
+    SUBCASE("in order by key") { worker.handle_keyed<Raw>("q", write_down(), to_other); }
     SUBCASE("with a Guarantee::at_most_once") {
-        worker.handle<Raw>("q", write_down(), {.guarantee = Guarantee::at_most_once});
+        worker.handle<Raw>("q", write_down(),
+                           {.guarantee = Guarantee::at_most_once, .forward_to = {"other"}});
     }
     SUBCASE("whose handlers end later") {
-        worker.handle<Raw>("q", [this](const Raw&, const orizuru::JobDone&) { handled.add("x"); });
+        worker.handle<Raw>(
+            "q", [this](const Raw&, const orizuru::JobDone&) { handled.add("x"); }, to_other);
     }
     SUBCASE("with deferred acks, whose jobs have expired") {
-        worker.handle<Raw>(
-            "q", write_down(),
-            {.expires_after = 1ms, .prefetch = 10, .ack = orizuru::AckMode::deferred});
+        worker.handle<Raw>("q", write_down(),
+                           {.expires_after = 1ms,
+                            .prefetch = 10,
+                            .ack = orizuru::AckMode::deferred,
+                            .forward_to = {"other"}});
     }
     const Running running(worker);
     check_forwarded();
@@ -106,7 +114,7 @@ TEST_CASE_FIXTURE(Forwarding,
     group.push("q", Raw{"b"});
     group.commit();
     Worker worker(uri, options());
-    worker.handle<Raw>("q", write_down());
+    worker.handle<Raw>("q", write_down(), to_other);
     worker.handle<Raw>("other", "k", [this](orizuru::JobContext<Raw>& job) {
         handled.add(job->payload.bytes + job.attributes().at("group_jobs") + job.id());
     });
@@ -123,7 +131,7 @@ TEST_CASE_FIXTURE(
     auto chosen = options();
     chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
     Worker worker(uri, chosen);
-    worker.handle<Raw>("q", write_down(), {.retry = {.max_attempts = 1}});
+    worker.handle<Raw>("q", write_down(), {.retry = {.max_attempts = 1}, .forward_to = {"other"}});
     const Running running(worker);
     for (std::size_t times = 1; times < 4; ++times) {
         CHECK(eventually([&] { return diary.count(WorkerEventKind::failed) == times; }));
@@ -145,7 +153,7 @@ TEST_CASE_FIXTURE(Forwarding, "a worker that dies between push and removal has i
         Worker worker(address, {.signal_handling = orizuru::SignalHandling::none,
                                 .collect_interval = 50ms,
                                 .on_event = [](const auto&) {}});
-        worker.handle<Raw>("q", [](const Raw&) {}, {.lease = 300ms});
+        worker.handle<Raw>("q", [](const Raw&) {}, {.lease = 300ms, .forward_to = {"other"}});
         return worker.run();
     };
     {
@@ -180,6 +188,17 @@ TEST_CASE_FIXTURE(Forwarding, "what only looks like it is a job of the queue, or
     CHECK(redis.llen("other") == 0);
 }
 
+TEST_CASE_FIXTURE(Forwarding, "it goes to no queue that the worker was not told to push to") {
+    group.commit();
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down(), {.forward_to = {"another"}});
+    const Running running(worker);
+    CHECK(eventually([this] { return redis.llen(dead) == 1; }));
+    CHECK(contains(orizuru::DeadList(uri, "q").list(0, 1).at(0).reason, "'other'"));
+    CHECK(redis.llen("other") == 0);
+    CHECK(redis.llen("q") == 0);
+}
+
 TEST_CASE("in a Cluster it goes on to the node that has its queue, also behind that one's outage") {
     orizuru::test::Cluster cluster(2);
     const std::size_t there = cluster.owner("b");
@@ -189,7 +208,7 @@ TEST_CASE("in a Cluster it goes on to the node that has its queue, also behind t
     group.commit();
     Worker worker(cluster.uri({0, 1}), {.signal_handling = orizuru::SignalHandling::none,
                                         .on_event = [](const auto&) {}});
-    worker.handle<Raw>("a", [](const Raw&) {});
+    worker.handle<Raw>("a", [](const Raw&) {}, {.forward_to = {"b"}});
     auto nearby = cluster.client_of("a");
     SUBCASE("which there is none of") {}
     SUBCASE("of some seconds") {

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -41,6 +42,7 @@ using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::Keyed;
 using orizuru::test::message_of;
+using orizuru::test::Record;
 using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::Texts;
@@ -110,6 +112,47 @@ TEST_CASE_FIXTURE(Bursts,
     CHECK(has_handled({"a1", "a2", "a3", "a4"}));
     CHECK(eventually([this] { return nothing_left() && no_order_left(); }));
     CHECK(redis.keys(mark).empty());
+}
+
+TEST_CASE_FIXTURE(Bursts, "what somebody has put in the place of its jobs is not ended with them") {
+    push("a", {"a1", "a2", "a3"});
+    const std::string third = redis.lrange(order("a")).back();
+    const Gate gate;
+    bool fails = false;
+    SUBCASE("when all are done") {}
+    SUBCASE("when the last one fails") { fails = true; }
+    Worker worker(uri, options());
+    begin(worker, [&](JobContext<Raw>& job) {
+        if (job->payload.bytes == "a3") {
+            gate.pass();
+            if (fails) {
+                throw std::runtime_error("not now");
+            }
+        }
+    });
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    redis.command({"LREM", order("a"), "1", third}); // as a Redis has that forgot a push
+    push("a", {"a4", "a5"});
+    gate.open();
+    CHECK(has_handled({"a1", "a2", "a3", "a2", "a4", "a5"}));
+    CHECK(eventually([this] { return nothing_left() && no_order_left(); }));
+}
+
+TEST_CASE_FIXTURE(Bursts,
+                  "a burst takes no more than a mebibyte, whatever the first of its jobs is") {
+    push("a", {"a1", "a2"});
+    const std::string large(300'000, 'x');
+    push("a", {large, large, large, large, large, large});
+    Record<std::size_t> sizes;
+    count_turns();
+    Worker worker(uri, options());
+    worker.handle_keyed<Raw>("q", [=](const Raw& payload) { sizes.add(payload.bytes.size()); }, {},
+                             {.burst = 100});
+    const Running running(worker);
+    CHECK(eventually([this] { return nothing_left() && no_order_left(); }));
+    CHECK(sizes.size() == 8);
+    CHECK(turns() == 2); // the two small ones and four others, and the rest
 }
 
 TEST_CASE_FIXTURE(Bursts,

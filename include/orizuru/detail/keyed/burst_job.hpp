@@ -71,6 +71,9 @@ class BurstJob : public JobTask {
     [[nodiscard]] const KindHandler& handler() const noexcept { return m_handler; }
 
   private:
+    // For the connection that all jobs share: a job that is done waits for no burst.
+    static constexpr std::chrono::milliseconds lead_patience{10};
+
     [[nodiscard]] BurstJob& current() const noexcept { return *m_current; }
     /// Returns the job that is to be handled behind this one; else null, and settles the burst
     /// unless it is settled.

@@ -79,11 +79,20 @@ ORIZURU_INLINE BurstJob* BurstJob::take_next(BurstJob& job) {
     }
     m_jobs.push_back(make(payload, m_scratch));
     auto& next = static_cast<BurstJob&>(*m_jobs.back());
-    const std::lock_guard lock(m_passing);
-    if (m_ends || !job.settling().pass_on(next.settling(), payload)) {
-        return nullptr;
+    const std::string_view turn = next.settling().turn();
+    if (turn.empty() || !m_waiting[m_jobs.size() - 1].starts_with(turn) ||
+        next.JobTask::job().key() != JobTask::job().key()) {
+        return nullptr; // somebody has changed the list
     }
-    m_current = &next;
+    {
+        const std::lock_guard lock(m_passing);
+        if (m_ends || m_queue.stop_token().stop_requested() ||
+            !job.settling().pass_on(next.settling(), payload)) {
+            return nullptr;
+        }
+        m_current = &next;
+    }
+    job.settling().tell_passed_on();
     return &next;
 }
 
@@ -92,7 +101,7 @@ ORIZURU_INLINE bool BurstJob::find_others() {
         return false;
     }
     try {
-        m_queue.shared().queries->in_turn(m_queue.keys(),
+        m_queue.shared().queries->in_turn(m_queue.keys(), lead_patience,
                                           [this](Connection& connection) { read(connection); });
     } catch (const Error& error) {
         m_queue.shared().events.tell_failed("beginning a burst", m_queue.queue(), error.what(),

@@ -31,7 +31,7 @@ return 1
 
 // Begins a burst: reads the jobs behind the one that is out, and leaves a mark, which goes when the
 // burst is settled. Where it was not, what killed its worker is one of those jobs: so each of them
-// is handled alone. It ends when it has read a mebibyte.
+// is handled alone. It ends when it has read a mebibyte, and ten jobs at most behind that.
 //
 // KEYS order, mark; ARGV digits of the job that is out, and how many to read. Returns those jobs,
 // each with its digits.
@@ -53,9 +53,11 @@ end
 local found, bytes, piece = {}, 0, 1
 while #found < most and bytes < 1048576 do
     local some = redis.call('LRANGE', order, #found + 1, #found + math.min(piece, most - #found))
-    for _, job in ipairs(some) do found[#found + 1], bytes = job, bytes + #job end
+    for _, job in ipairs(some) do
+        if bytes < 1048576 then found[#found + 1], bytes = job, bytes + #job end
+    end
     if #some < piece then break end
-    piece = math.ceil((1048576 - bytes) / (bytes / #found))
+    piece = 10
 end
 if #found > 0 then
     set_mark(#found)

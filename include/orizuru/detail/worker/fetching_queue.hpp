@@ -165,9 +165,11 @@ class FetchingQueue : public ServedQueue {
         }
     }
     [[nodiscard]] TimePoint take_time() noexcept override {
-        const TimePoint time = m_taken_at.load(std::memory_order_relaxed) + Clock::duration(1);
-        m_taken_at.store(time, std::memory_order_relaxed);
-        return time;
+        TimePoint last = m_taken_at.load(std::memory_order_relaxed);
+        while (!m_taken_at.compare_exchange_weak(last, last + Clock::duration(1),
+                                                 std::memory_order_relaxed)) {
+        }
+        return last + Clock::duration(1);
     }
     /// Begins to give its share in a limit back, which close() awaits until then.
     void end_limit_by(TimePoint time) noexcept {

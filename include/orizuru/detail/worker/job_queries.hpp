@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -113,7 +114,7 @@ class JobQueries {
 
     /// Pushes a message to any queue. Redis: LPUSH, O(1).
     void push(const Keys& keys, std::string_view message) {
-        in_turn(keys, [&](Connection& connection) {
+        in_turn(keys, std::chrono::milliseconds(100), [&](Connection& connection) {
             const std::string& queue = keys.source();
             if (!is_count(connection.command(queue, "LPUSH", queue, message))) {
                 refuse(connection, "LPUSH");
@@ -121,12 +122,11 @@ class JobQueries {
         });
     }
 
-    /// Calls `action` with the connection, in turn.
+    /// Calls `action` with the connection, in a turn that comes within `patience`.
     template <class Action>
-    void in_turn(const Keys& keys, Action action) {
+    void in_turn(const Keys& keys, std::chrono::milliseconds patience, Action action) {
         const Endpoint& endpoint = m_connections.endpoint();
-        const bool done =
-            m_turn.take(endpoint.connect_timeout(), [&] { action(*m_connections.of(keys)); });
+        const bool done = m_turn.take(patience, [&] { action(*m_connections.of(keys)); });
         if (!done) {
             throw ConnectionError(endpoint.address() + ": '" + keys.source() +
                                   "': what other jobs ask for takes too long");
@@ -134,6 +134,11 @@ class JobQueries {
     }
 
   private:
+    template <class Action>
+    void in_turn(const Keys& keys, Action action) {
+        in_turn(keys, m_connections.endpoint().connect_timeout(), std::move(action));
+    }
+
     Cutoff m_cutoff;
     Turn m_turn;
     QueueConnections m_connections; ///< for the thread whose turn it is

@@ -77,6 +77,8 @@ class JobSettling {
     /// Leaves a success to the settlement of the next job of its burst, which is nobody's yet, and
     /// outlived by its payload. Returns false if it is settled, or another worker may have it.
     bool pass_on(JobSettling& next, std::string_view payload);
+    /// Behind that, with nothing locked.
+    void tell_passed_on() noexcept;
     /// Saves the next step a question to Redis, which a failed job needs the answer to.
     void know(const JobRecoveries& recoveries) noexcept { m_recoveries = recoveries; }
     [[nodiscard]] bool knows_recoveries() const noexcept { return m_recoveries.has_value(); }

@@ -101,8 +101,14 @@ ORIZURU_INLINE bool JobSettling::pass_on(JobSettling& next, std::string_view pay
         *next.m_job.m_core = std::move(guard);
         m_job.m_worker = SettledBy::acking;
     }
-    on_acked(true);
     return true;
+}
+
+ORIZURU_INLINE void JobSettling::tell_passed_on() noexcept {
+    attempt([this] {
+        on_acked(true);
+        return true;
+    });
 }
 
 ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {

@@ -11,6 +11,9 @@
 #include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/error.hpp>
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace orizuru::detail {
 
 ORIZURU_INLINE std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys) {
@@ -52,7 +55,12 @@ ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::
 }
 
 ORIZURU_INLINE void ServedQueue::forward(const ForwardedJob& job) {
-    m_shared->queries->push(job.queue, job.bytes);
+    const std::string& name = job.queue.source();
+    if (std::ranges::find(m_options.forward_to, name) == m_options.forward_to.end()) {
+        throw std::invalid_argument("it is to go to the queue '" + name +
+                                    "', which is not in QueueOptions::forward_to");
+    }
+    m_shared->forwards->push(job.queue, job.bytes);
 }
 
 ORIZURU_INLINE JobRecoveries ServedQueue::recoveries(std::string_view job_id) {

@@ -121,6 +121,7 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     shared->stop = std::stop_source();
     dispatcher.reset();
     shared->queries = std::make_shared<JobQueries>(endpoint);
+    shared->forwards = std::make_shared<JobQueries>(endpoint);
     shared->progress = std::make_shared<ProgressWriter>(shared->queries);
     const auto links = std::make_shared<NodeLinks>(endpoint);
     const auto news = std::make_shared<const Wake>();
@@ -202,6 +203,7 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     // A failed job that is not put off by now is requeued.
     if (shared->queries) {
         shared->queries->cut_off();
+        shared->forwards->cut_off();
     }
     if (!ended) {
         // The limit ends settlements, of which there may be many: wait for none of them.

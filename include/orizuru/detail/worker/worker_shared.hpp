@@ -99,6 +99,7 @@ struct WorkerShared {
     std::vector<AddedChore> added_chores;                              ///< before the worker runs
     std::vector<QueueRange> sharded;          ///< for each sharded queue; before, too
     std::shared_ptr<JobQueries> queries;      ///< while the worker runs
+    std::shared_ptr<JobQueries> forwards;     ///< to other slots, whose nodes hold up nothing else
     std::shared_ptr<ProgressWriter> progress; ///< then, too
     /// Tells the handlers that the worker stops.
     std::stop_source stop;

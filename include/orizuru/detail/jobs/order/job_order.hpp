@@ -79,8 +79,10 @@ struct OrderedJob {
 [[nodiscard]] Settlement entering_order(const GuardCore& guard, std::string_view key);
 
 // Their scripts. KEYS are order_keys, then what is named here, then Keys::burst for jobs of a
-// burst: then behind the digits, which are those of its first job, are a space and how many jobs
-// end.
+// burst: then the digits are those of its first job, and behind them stand, with spaces, how many
+// jobs end, how many stand before the one that is settled, and the digits of that one. Where it
+// stands there no more (Redis has forgotten a push, or somebody has changed the list), only the
+// first ends: the others are brought anew.
 
 /// ARGV digits
 [[nodiscard]] Script ack_in_order_body();
@@ -112,13 +114,14 @@ struct OrderedJob {
 /// advance returns an error of its own first write, or nothing: so it comes before the other writes
 /// of a script. Where the numbers of those behind cannot be changed, they stay as they are.
 inline constexpr char advance_function[] = R"lua(
-local ends, mark = 1
+local ends, mark, moved = 1
 local function turn(source, order, digits)
+    local before, own
     if #digits > 16 then
-        ends, mark = tonumber(string.sub(digits, 18)), KEYS[#KEYS]
+        digits, ends, before, own = string.match(digits, '^(%x+) (%d+) (%d+) (%x+)$')
+        ends, mark = tonumber(ends), KEYS[#KEYS]
         local refused = refusal({}, {{'DEL', mark}})
         if refused then return nil, refused end
-        digits = string.sub(digits, 1, 16)
     end
     local allowed = redis.acl_check_cmd
     local known, all = pcall(function()
@@ -132,6 +135,11 @@ local function turn(source, order, digits)
     local two = redis.pcall('LRANGE', order, 0, 1)
     if two.err then return nil, two end
     if two[1] ~= digits then return end
+    if own then
+        local there = redis.call('LRANGE', order, before, before)[1] or ''
+        moved = string.sub(there, 1, 16) ~= own
+        if moved then ends = 1 end
+    end
     return (ends == 1 and two[2] or redis.call('LRANGE', order, ends, ends)[1]) or ''
 end
 local function pass_turn(order, behind, next_one)

@@ -86,9 +86,12 @@ ORIZURU_INLINE Script defer_in_burst_body() {
     static constexpr auto text = settling_script(
         advance_function, "local function schedule(KEYS, ARGV, payload)", schedule_source, R"lua(
 end
-local order, behind = KEYS[2], KEYS[3]
-local next_one, refused = turn(KEYS[1], order, ARGV[1])
+local source, order, behind = KEYS[1], KEYS[2], KEYS[3]
+local next_one, refused = turn(source, order, ARGV[1])
 if not next_one then return refused end
+if moved then
+    return refusal({{source, 'list'}}, {}) or advance(source, order, behind, next_one)
+end
 refused = schedule({unpack(KEYS, 4)}, {unpack(ARGV, 2)})
 if refused then return refused end
 pass_turn(order, behind, next_one)
@@ -158,7 +161,8 @@ inline Settlement in_turn(const GuardCore& guard, const OrderedJob& job, Settlem
                           int ends = 1) {
     std::string turn(digits_of(job.ticket, guard.keys()));
     if (const Burst* const burst = guard.burst()) {
-        turn = joined({burst->first, " ", std::to_string(burst->done + ends)});
+        turn = joined({burst->first, " ", std::to_string(burst->done + ends), " ",
+                       std::to_string(burst->done), " ", turn});
         settlement.move->keys.push_back(guard.keys().burst(job.key));
     }
     settlement.move->args.insert(settlement.move->args.begin(), std::move(turn));
