@@ -22,9 +22,10 @@ namespace orizuru::detail {
 
 // KEYS slots, slots:freed, rate, writes, and the lists with messages to fetch
 // ARGV owner; lease (ms); how many slots the owner holds, how many it may have had, and how many of
-//   these need no renewal; how many there are, 0: any number; apart, late and span of the rate (us), 0: there is none; how many it
-//   wants more; "fetch", or "hold" when it has the messages already; and of the rate's permits that
-//   were taken last, when the next one was due, and how many go back.
+//   these need no renewal; how many there are, 0: any number; apart, late and span of the rate
+//   (us), 0: there is none; how many it wants more; "fetch", or "hold" when it has the messages
+//   already; and of the rate's permits that were taken last, when the next one was due, and how
+//   many go back.
 // Returns {granted, when the next permit is due (us)} | {0, ms: the rate says when to ask again} |
 //   {-1, 0: there is nothing to fetch} | {-2, ms: no slot is free; one may lapse then}.
 // O(slots that come, go and are renewed), and O(slots) when one has lapsed.
