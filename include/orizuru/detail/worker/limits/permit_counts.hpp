@@ -101,6 +101,8 @@ class PermitCounts : public std::enable_shared_from_this<PermitCounts> {
       public:
         explicit Held(std::shared_ptr<PermitCounts> counts) noexcept
             : m_counts(std::move(counts)) {}
+        Held(const Held&) = delete;
+        Held& operator=(const Held&) = delete;
         ~Held() override {
             if (m_begun) {
                 m_counts->end(m_used.load(), m_asked);
