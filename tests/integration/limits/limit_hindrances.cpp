@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(Hindrances, "a queue with a limit comes before another in stri
     WorkerOptions strict = options(1);
     strict.order = QueueOrder::strict;
     Worker worker(uri, strict);
-    worker.handle<Raw>("q", write_down()).limit("q", one_slot);
+    worker.handle<Raw>("q", write_down()).limit("q", {.rate = {{.most = 1000}}});
     worker.handle<Raw>("other", [&](const Raw& payload) {
         std::this_thread::sleep_for(60ms); // longer than a permit of a rate is good
         handled.add(payload.bytes);
@@ -152,6 +152,7 @@ TEST_CASE_FIXTURE(Hindrances, "what cannot be decoded takes no slot, and no job 
         redis.lpush("q", {"poison"});
         push_jobs({"a", "b"});
     }
+    redis.lpush("q", {"poison"});
     Worker worker(uri, options(8));
     worker
         .handle<Raw>("q",
@@ -163,7 +164,7 @@ TEST_CASE_FIXTURE(Hindrances, "what cannot be decoded takes no slot, and no job 
         .limit("q", {.concurrency = 8});
     const Running running(worker);
     CHECK(handled_soon(8));
-    CHECK(eventually([&] { return redis.llen(dead) == 4; }));
+    CHECK(eventually([&] { return redis.llen(dead) == 5; }));
     CHECK(redis.llen(unack) == 0);
     CHECK(eventually([&] { return taken() == 0; }));
 }
