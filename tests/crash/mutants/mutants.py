@@ -2873,7 +2873,7 @@ MUTANTS = [
          "if (name.empty()) {", "group_forwarding"),
     code("a burst ends what stands where its jobs stood", "detail/jobs/order/job_order.hpp",
          "        if moved then ends = 1 end\n", "",
-         "bursts --test-case='what somebody*'"),
+         "bursts --test-case='what somebody*' --subcase='when all are done'"),
     code("the job that follows elsewhere keeps its address", "detail/jobs/group/forwarding.hpp",
          "    job.id.erase(0, address_prefix.size());\n", "", "group_forwarding"),
     code("a queue stands still while the one that its group is followed in is out of reach",
