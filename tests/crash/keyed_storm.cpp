@@ -145,7 +145,7 @@ return -tonumber(redis.call('ZSCORE', behind, '')) == sum and '' or 'the sum'
             m_storm.report().violation(wrong + " is counted wrongly");
         }
     }
-    /// Whether the acks of the job and of those of its burst may be.
+    /// Returns whether the acks of the job and of those of its burst may be lost.
     bool may_be_lost(const std::map<int, Clock::time_point>& runs, int number) {
         return std::any_of(runs.lower_bound(number), runs.upper_bound(number + burst),
                            [this](const auto& run) { return m_storm.may_be_lost(run.second); });

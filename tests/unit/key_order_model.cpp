@@ -35,7 +35,7 @@ struct Order {
     std::vector<Message> waiting;
 };
 
-/// What a process has in hand. A death leaves the message alone.
+/// The work that a process has in hand. A death leaves the message alone.
 struct Held {
     Message message;
     std::vector<Message> behind; ///< the rest of its burst, which the list has as well

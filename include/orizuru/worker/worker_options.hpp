@@ -130,9 +130,9 @@ struct QueueOptions {
     /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
     /// (once.hpp).
     std::function<void()> on_beat = {};
-    /// Queues of other hash tags in which a job may follow a group that was made with this one
-    /// (jobs/group.hpp): the worker pushes it there, with a right to LPUSH. For any other queue it
-    /// goes to the dead list, since whoever may push to this queue could name one.
+    /// Queues of other hash tags to which this worker forwards the job that follows a group of this
+    /// queue (jobs/group.hpp). Its user needs the right to LPUSH there. A job that names any other
+    /// queue goes to the dead list: everybody who pushes to this queue can write such a job.
     std::vector<std::string> forward_to = {};
 };
 

@@ -39,7 +39,7 @@ class WorkerStorm {
     /// faults.
     using Life = std::function<int(const std::string& uri, const std::string& diary)>;
 
-    /// Of the first queue the node is killed as well; those of all hand over.
+    /// The node of the first queue is killed as well; those of all queues hand over.
     WorkerStorm(const FaultOptions& options, std::vector<std::string> queues, Life life)
         : m_report(options),
           m_random(options.number("seed")),

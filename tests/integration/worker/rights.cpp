@@ -535,7 +535,7 @@ struct Clerk : WorkerFixture {
     bool refused(const Row& row, const std::string& command) {
         return refused(row, Texts{"+@all", command.empty() ? "+@all" : "-" + command});
     }
-    /// Whether it is refused to a user who may do nothing else.
+    /// Returns whether it is refused to a user who has no other rights.
     bool refused(const Row& row, const Names& commands) {
         Texts rules{"-@all", "+auth", "+client|list"};
         for (const std::string& command : commands) {

@@ -57,7 +57,7 @@ ORIZURU_INLINE BurstJob* BurstJob::next_of(BurstJob& job) noexcept {
     try {
         next = take_next(job);
     } catch (...) { // NOLINT(bugprone-empty-catch)
-        // What is wrong with the next one shows when it is the one that is out.
+        // A fault of the next one shows when that is the one that is out.
     }
     if (next == nullptr) {
         job.settling().try_again();

@@ -123,7 +123,7 @@ ORIZURU_INLINE void FleetLimiter::step() {
     AdmissionRequest request;
     {
         const std::lock_guard lock(m_mutex);
-        // What goes back may be what it waits for.
+        // A slot or permit that goes back may be the one that it waits for.
         const bool may_do = change && (m_full || change->unused > 0);
         if (m_answer != Answer::here && (now >= m_ask_at || may_do)) {
             request.wanted = m_wanted;

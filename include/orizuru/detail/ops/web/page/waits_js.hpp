@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Two tables of what waits for other jobs: behind their keys, and in groups.
+// The tables of a queue's keys and groups.
 
 #include <string_view>
 
 namespace orizuru::detail::web {
 
 inline constexpr std::string_view waits_js = R"js(
-// Two tabs of a queue: its keys with the jobs behind theirs, and its groups that have not ended.
+// Two tabs of a queue: its keys, with how many jobs wait for each, and its groups.
 
 import {get} from './api.js';
 import {duration, el, fill, fillRows, line, moment, number} from './elements.js';
