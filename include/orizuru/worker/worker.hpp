@@ -59,11 +59,13 @@ log_jobs(const Write&... /*write*/) requires(!detail::included<detail::Part::log
 ///
 /// Connections: one for each queue, to wait for its jobs, and five for the worker: to fetch and
 /// settle, to beat, to look after its queues, to wait for what they schedule, and, once it is
-/// needed, to ask about failed jobs and to tell of progress.
+/// needed, to ask about failed jobs and to tell of progress; one more once a job is forwarded
+/// (QueueOptions::forward_to), and two for each queue with a limit.
 ///
 /// Threads: `concurrency` for the handlers, which take turns at waiting for all queues; five more,
 /// which mostly wait; one for each queue with an `on_beat`; two for each queue with a JobDone,
-/// which settle what has ended; and one when a handler has a time limit.
+/// which settle what has ended; one for each queue with a limit; and one when a handler has a time
+/// limit.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws
