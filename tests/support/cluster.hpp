@@ -50,9 +50,8 @@ class Cluster {
         }
         for (std::size_t i = 0; i < m_nodes.size(); ++i) {
             command(i, {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)}, false);
-            command(i, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(m_nodes[0]->port())});
         }
-        await([&] { return known() == m_nodes.size(); });
+        meet();
         for (std::size_t i = masters; i < m_nodes.size(); ++i) {
             command(i, {"CLUSTER", "REPLICATE", id(i - masters)});
         }
@@ -196,6 +195,18 @@ class Cluster {
                    bool succeeds = true) const {
         RedisClient redis = client(number);
         return succeeds ? redis.command(words) : redis.try_command(words);
+    }
+    /// Redis forgets a node that has not answered in the node timeout, so it is asked again.
+    void meet() const {
+        for (int tries = 0; tries < 6; ++tries) {
+            for (std::size_t i = 0; i < m_nodes.size(); ++i) {
+                command(i, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(m_nodes[0]->port())});
+            }
+            if (eventually([&] { return known() == m_nodes.size(); }, std::chrono::seconds(5))) {
+                return;
+            }
+        }
+        throw std::runtime_error("the nodes of the Cluster do not meet");
     }
     [[nodiscard]] std::size_t known() const {
         std::size_t least = m_nodes.size();
