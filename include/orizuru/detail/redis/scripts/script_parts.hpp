@@ -123,8 +123,13 @@ inline constexpr char before_settling_body[] = R"lua(
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
 if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
-local missing = refusal({}, {{'LSET', p, '0', 'x'}, {'LREM', p, '0', 'x'}})
-if missing then return missing end
+local known, allowed = pcall(function() -- refusal costs more, and this runs with each ack
+    local allowed = redis.acl_check_cmd
+    return allowed('LSET', p, '0', 'x') and allowed('LREM', p, '0', 'x')
+end)
+if not known or not allowed then
+    return refusal({}, {{'LSET', p, '0', 'x'}, {'LREM', p, '0', 'x'}})
+end
 local index, counts, field = ARGV[4], #KEYS + 1, string.find(ARGV[4], ' ', 1, true)
 if field then
     index, counts, field = string.sub(index, 1, field - 1), #KEYS, string.sub(index, field + 1)
