@@ -38,9 +38,9 @@ namespace detail {
 class FetchingQueue;
 class HandlerCall;
 class JobLog;
-class JobSettling;
 class JobTask;
 class ObservedRuns;
+class SettledRun;
 class TrialAccess;
 
 } // namespace detail
@@ -121,7 +121,7 @@ class JobRun {
     /// the guard.
     [[nodiscard]] bool lease_valid() const {
         const std::lock_guard lock(m_mutex);
-        return m_core->settled() ? settled_by() == SettledBy::acking
+        return m_core->settled() ? settled_by() == SettledBy::worker
                                  : m_core->held() && m_host->holds_limit(m_taken_at);
     }
 
@@ -178,17 +178,17 @@ class JobRun {
     friend class detail::FetchingQueue;
     friend class detail::HandlerCall;
     friend class detail::JobLog;
-    friend class detail::JobSettling;
     friend class detail::JobTask;
     friend class detail::ObservedRuns;
+    friend class detail::SettledRun;
     friend class detail::TrialAccess;
     template <class T>
     friend class JobContext;
 
     using Lock = std::unique_lock<Mutex>;
 
-    /// The first two are settlements by the worker.
-    enum class SettledBy { acking, requeuing, handler, nobody };
+    /// The worker does so for good, or by requeuing it.
+    enum class SettledBy { worker, requeuing, handler, nobody };
     /// Progress of the handler, for the thread that handles the job.
     enum class Stage { before, begun, out_of_time };
 

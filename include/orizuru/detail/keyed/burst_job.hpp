@@ -51,7 +51,7 @@ class BurstJob : public JobTask {
             const std::lock_guard lock(m_passing);
             m_ends = true;
         }
-        current().settling().requeue(patience);
+        current().settling().requeue().run(patience);
     }
     [[nodiscard]] const JobRun& job() const noexcept override { return current().JobTask::job(); }
     /// The first one is what Redis shows as held.

@@ -34,7 +34,7 @@ ORIZURU_INLINE Task::Ran BurstJob::run(TimePoint ended) noexcept {
         }
     } catch (...) {
         tell_thrown([this](std::string_view what) {
-            current().settling().tell(WorkerEventKind::unsettled, what);
+            current().settling().reports().tell(WorkerEventKind::unsettled, what);
         });
     }
     return {retry_at().has_value()};
@@ -44,7 +44,7 @@ ORIZURU_INLINE void BurstJob::cancel(std::string_view job_id, std::string_view r
     BurstJob& now = current();
     now.JobTask::cancel(job_id, reason);
     if (&now != this && JobTask::job().id() == job_id) {
-        settling().tell(WorkerEventKind::cancelled_too_late, reason);
+        settling().reports().tell(WorkerEventKind::cancelled_too_late, reason);
         m_queue.cancellations().end(job_id);
     }
 }

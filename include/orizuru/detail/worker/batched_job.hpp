@@ -4,9 +4,9 @@
 
 // A job of a batch.
 
-#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/job_settling.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <memory>

@@ -18,6 +18,7 @@
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/limits/queue_limit.hpp>
+#include <orizuru/detail/worker/queue_consumers.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/unhandled_jobs.hpp>
@@ -35,7 +36,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <stop_token>
@@ -73,17 +73,14 @@ class FetchingQueue : public ServedQueue {
     void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) {
         m_links = std::move(links);
         m_news = std::move(news);
-        {
-            const std::lock_guard lock(m_closing);
-            m_end_by = TimePoint::max();
-        }
+        m_consumers.forget_end();
         connect();
     }
     /// Tells how many threads are free for the tasks of the next fetch, and how many it may bring
     /// at most. For the thread that calls `take`, before it. Connects again when the queue was
     /// closed. Throws as open() does.
     void bound(int free, int most) {
-        if (!m_consumer) {
+        if (m_consumers.get() == nullptr) {
             connect();
         }
         m_free = std::min(free, most);
@@ -109,36 +106,32 @@ class FetchingQueue : public ServedQueue {
         }
     }
     void mark_suspects() noexcept override {
-        if (const auto open = consumer()) {
+        if (const auto open = m_consumers.share()) {
             open->mark_suspects();
         }
     }
-    std::size_t flush_acks() override {
-        std::size_t late = 0;
-        for (const ConsumerCore::Remainder& part : parts()) {
-            late += part.flush();
-        }
-        return late;
-    }
+    std::size_t flush_acks() override { return m_consumers.flush(); }
     [[nodiscard]] std::string consumer_id() override {
-        const auto open = consumer();
+        const auto open = m_consumers.share();
         return open ? open->id() : std::string();
     }
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept {
-        return m_consumer ? m_consumer->in_hand() : 0;
+        const ConsumerCore* const consumer = m_consumers.get();
+        return consumer != nullptr ? consumer->in_hand() : 0;
     }
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
     /// close().
     virtual void requeue_fetched() noexcept {
-        if (!m_consumer) {
+        ConsumerCore* const consumer = m_consumers.get();
+        if (consumer == nullptr) {
             return;
         }
-        m_consumer->stop();
+        consumer->stop();
         Timeout timeout(std::chrono::milliseconds(0));
         std::optional<MessageGuard<Raw>> guard; // there is none after a stop
         try {
-            m_consumer->next({}, timeout, [&](const std::string& payload) -> GuardCore& {
+            consumer->next({}, timeout, [&](const std::string& payload) -> GuardCore& {
                 guard.emplace(GuardAccess::decoded<Raw>(payload, m_scratch));
                 return GuardAccess::core(*guard);
             });
@@ -147,23 +140,9 @@ class FetchingQueue : public ServedQueue {
         }
     }
     /// No call waits for Redis beyond `deadline` any more, until the queue is closed. Any thread.
-    void end_by(TimePoint deadline) noexcept {
-        const std::lock_guard lock(m_closing);
-        m_end_by = deadline;
-        if (m_consumer) {
-            m_consumer->end_by(deadline);
-        }
-        end_former_by(deadline);
-    }
-    /// Closes the consumer, until `limit`. It leaves the registry once its last task is settled.
-    void disconnect() noexcept {
-        const std::lock_guard lock(m_closing);
-        if (m_consumer) {
-            keep(m_consumer->remainder());
-            m_consumer.reset();
-            end_former_by(m_end_by);
-        }
-    }
+    void end_by(TimePoint deadline) noexcept { m_consumers.end_by(deadline); }
+    /// Closes the consumer, until bound().
+    void disconnect() noexcept { m_consumers.close(); }
     [[nodiscard]] TimePoint take_time() noexcept override {
         TimePoint last = m_taken_at.load(std::memory_order_relaxed);
         while (!m_taken_at.compare_exchange_weak(last, last + Clock::duration(1),
@@ -227,7 +206,7 @@ class FetchingQueue : public ServedQueue {
                                                      shortage.what());
         };
         try {
-            return m_consumer->poll(token, awaited, decode, stand_in) && !stands_in;
+            return m_consumers.get()->poll(token, awaited, decode, stand_in) && !stands_in;
         } catch (const DecodeError&) { // the message is on the dead list, and on_event knows
             if (awaited != nullptr) {
                 awaited->until = Clock::now();
@@ -250,11 +229,7 @@ class FetchingQueue : public ServedQueue {
     [[nodiscard]] Scratch& scratch() noexcept { return m_scratch; }
 
     /// Null when the queue is closed. Any thread.
-    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() {
-        const std::lock_guard lock(m_closing);
-        return m_consumer;
-    }
-
+    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() { return m_consumers.share(); }
     /// Returns how many jobs this number of free threads can begin at once.
     [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept {
         return std::min(threads, places());
@@ -263,7 +238,7 @@ class FetchingQueue : public ServedQueue {
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {
-            m_consumer->limit(bounded(std::min<std::int64_t>(jobs_for(m_free), m_most)));
+            m_consumers.get()->limit(bounded(std::min<std::int64_t>(jobs_for(m_free), m_most)));
         }
     }
 
@@ -276,37 +251,12 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer = std::make_shared<ConsumerCore>(
+        m_consumers.open(std::make_shared<ConsumerCore>(
             start_link(*m_links, keys()), keys(), std::move(chosen), m_news,
             TrialShare{shared().trials,
                        TrialLimits::of(std::max(shared().options.concurrency, most_places()),
                                        options().max_recoveries),
-                       this->most_at_once()});
-        const std::lock_guard lock(m_closing);
-        consumer->end_by(m_end_by);
-        m_consumer = consumer;
-    }
-    /// The consumer, and what jobs hold of former ones.
-    [[nodiscard]] std::vector<ConsumerCore::Remainder> parts() {
-        const std::lock_guard lock(m_closing);
-        std::vector<ConsumerCore::Remainder> all = m_former;
-        if (m_consumer) {
-            all.push_back(m_consumer->remainder());
-        }
-        return all;
-    }
-    void keep(ConsumerCore::Remainder former) noexcept {
-        std::erase_if(m_former, [](const auto& other) { return other.gone(); });
-        try {
-            m_former.push_back(std::move(former));
-        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
-            // Then its acks wait for its heartbeat, a third of the lease.
-        }
-    }
-    void end_former_by(TimePoint deadline) const noexcept {
-        for (const ConsumerCore::Remainder& former : m_former) {
-            former.end_by(deadline);
-        }
+                       this->most_at_once()}));
     }
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
@@ -325,10 +275,7 @@ class FetchingQueue : public ServedQueue {
     LimitMaker m_make_limit;
     std::unique_ptr<QueueLimit> m_limit;
     TimePoint m_end_limit_by{};
-    std::mutex m_closing; ///< guards what follows
-    TimePoint m_end_by = TimePoint::max();
-    std::shared_ptr<ConsumerCore> m_consumer;
-    std::vector<ConsumerCore::Remainder> m_former; ///< that a pause has closed
+    QueueConsumers m_consumers;
 };
 
 using FetchingQueues = std::vector<std::shared_ptr<FetchingQueue>>;

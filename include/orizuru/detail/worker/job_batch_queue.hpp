@@ -14,13 +14,13 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
-#include <orizuru/detail/worker/acks_together.hpp>
 #include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
-#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/acks_together.hpp>
+#include <orizuru/detail/worker/settling/job_settling.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/batch.hpp>
@@ -117,7 +117,7 @@ class JobBatchQueue final : public FetchingQueue {
         void requeue(std::chrono::milliseconds patience) noexcept override {
             // The newest first: each goes to the queue's front.
             std::for_each(m_jobs.rbegin(), m_jobs.rend(),
-                          [&](const auto& job) { job->settling().requeue(patience); });
+                          [&](const auto& job) { job->settling().requeue().run(patience); });
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front()->run(); }
         void each_job(FunctionRef<void(const JobRun&)> take) const override {
@@ -127,8 +127,8 @@ class JobBatchQueue final : public FetchingQueue {
         void cancel(std::string_view job_id, std::string_view /*reason*/) override {
             for (const auto& job : m_jobs) {
                 if (job->run().id() == job_id) {
-                    job->settling().tell(WorkerEventKind::cancelled_too_late,
-                                         "a job of a batch is not cancelled");
+                    job->settling().reports().tell(WorkerEventKind::cancelled_too_late,
+                                                   "a job of a batch is not cancelled");
                     m_queue.cancellations().end(job_id);
                 }
             }

@@ -6,8 +6,8 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/job_settling.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/job_done.hpp>
@@ -28,7 +28,7 @@ class JobTask : public Task {
     }
     void try_again() noexcept override { m_settling.try_again(); }
     void requeue(std::chrono::milliseconds patience) noexcept override {
-        m_settling.requeue(patience);
+        m_settling.requeue().run(patience);
     }
     [[nodiscard]] const JobRun& job() const noexcept override { return m_run; }
     void cancel(std::string_view job_id, std::string_view reason) override {
@@ -96,7 +96,7 @@ class HandledJob : public JobTask {
             }
         } catch (...) {
             tell_thrown([this](std::string_view what) {
-                settling().tell(WorkerEventKind::unsettled, what);
+                settling().reports().tell(WorkerEventKind::unsettled, what);
             });
         }
         return {retry_at().has_value(), now};

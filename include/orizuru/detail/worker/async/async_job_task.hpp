@@ -10,10 +10,10 @@
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/worker/async/job_in_flight.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
-#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/reports/observed_runs.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/job_settling.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/job_done.hpp>
 
@@ -66,9 +66,9 @@ class AsyncJobTask : public JobTask,
 
     std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept override {
         make_way();
-        return settling().give_up(until);
+        return settling().requeue().begin(until);
     }
-    void finish_requeue() noexcept override { settling().finish_requeue(); }
+    void finish_requeue() noexcept override { settling().requeue().finish(); }
 
   private:
     struct End {

@@ -26,8 +26,9 @@ ORIZURU_INLINE Task::Ran AsyncJobTask::run(TimePoint ended) noexcept {
             }
         }
     } catch (...) {
-        tell_thrown(
-            [this](std::string_view what) { settling().tell(WorkerEventKind::unsettled, what); });
+        tell_thrown([this](std::string_view what) {
+            settling().reports().tell(WorkerEventKind::unsettled, what);
+        });
     }
     return {retry_at().has_value()};
 }

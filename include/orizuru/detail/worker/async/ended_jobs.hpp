@@ -9,9 +9,9 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
-#include <orizuru/detail/worker/acks_together.hpp>
 #include <orizuru/detail/worker/async/job_in_flight.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/acks_together.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_options.hpp>

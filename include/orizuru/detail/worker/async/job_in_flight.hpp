@@ -35,7 +35,7 @@ class JobInFlight : public Linked {
     /// It is settled: gives its place to others, though somebody may keep the task.
     virtual void make_way() noexcept = 0;
 
-    /// See JobSettling::give_up.
+    /// See JobRequeue::begin.
     virtual std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept = 0;
     virtual void finish_requeue() noexcept = 0;
 

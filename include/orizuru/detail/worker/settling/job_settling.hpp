@@ -16,23 +16,26 @@
 #include <orizuru/detail/redis/scripts/recovery_counts.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/settling/job_reports.hpp>
+#include <orizuru/detail/worker/settling/job_requeue.hpp>
+#include <orizuru/detail/worker/settling/settled_run.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/worker/job_context.hpp>
-#include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// For one thread at a time, except `requeue`.
+/// For one thread at a time.
 class JobSettling {
   public:
     /// Chooses whether `end`, and `try_again` behind it, wait for Redis.
@@ -47,7 +50,7 @@ class JobSettling {
         : JobSettling(queue, job, queue.options_of(job.kind())) {}
     /// `kind` lives as long as the queue.
     JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind, Way way = Way::alone)
-        : m_queue(queue), m_job(job), m_kind(kind), m_way(way) {}
+        : m_queue(queue), m_run(job), m_kind(kind), m_way(way) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
     ~JobSettling() = default;
@@ -70,7 +73,7 @@ class JobSettling {
     [[nodiscard]] bool may_lead() const;
     /// The digits of its ticket (jobs/order/job_order.hpp).
     [[nodiscard]] std::string_view turn() const noexcept {
-        return digits_of(m_job.m_head.ticket, m_queue.keys());
+        return digits_of(m_run.head().ticket, m_queue.keys());
     }
     /// Makes it the first of a burst; its settlement ends that.
     void lead();
@@ -96,62 +99,55 @@ class JobSettling {
     }
     /// True if `end` settles a success without waiting for Redis, with others. Any thread.
     [[nodiscard]] bool succeeds_at_once() const noexcept {
-        const auto lock = m_job.lock_guard_within(std::chrono::milliseconds(0));
-        return lock && (m_job.m_core->settled() || (acks_alone() && !m_job.m_core->suspected()));
+        const auto guard = m_run.guard_within(std::chrono::milliseconds(0));
+        return guard && (guard->settled() || (acks_alone() && !guard->suspected()));
     }
     void try_again() noexcept;
-    /// Takes the message of a job that does not end in time back from its guard, to be requeued
-    /// with others: waits for the guard until then. Empty if the job is settled. Without a session
-    /// if it only begins to requeue the job, whose attributes have changed: finish_requeue() waits
-    /// for the end of that.
-    std::optional<GuardCore::GivenUp> give_up(TimePoint until) noexcept;
-    void finish_requeue() noexcept;
-    /// Requeues the job at the queue's serving end, unless it is settled. Waits up to `patience`
-    /// for the guard.
-    void requeue(std::chrono::milliseconds patience) noexcept;
-    /// Call it with the guard unlocked.
-    void tell(WorkerEventKind kind, std::string_view detail = {},
-              std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept;
+    /// Takes the job back while its handler runs. Any thread.
+    [[nodiscard]] const JobRequeue& requeue() const noexcept { return m_requeue; }
+    [[nodiscard]] const JobReports& reports() const noexcept { return m_reports; }
 
   private:
-    using SettledBy = JobRun::SettledBy;
-
     // Each taking has pauses of its own, which therefore cannot grow.
     static constexpr std::chrono::seconds before_next_taking{1};
     static constexpr std::chrono::seconds before_next_forwarding{5};
 
+    /// Why an attempt has failed, and what is said of the next one.
+    struct Failure {
+        std::string reason = {};
+        std::exception_ptr error = {};
+        RetryDecision::Action action = RetryDecision::Action::by_policy;
+        bool for_good = false;
+        bool asks = false; ///< the policy may decide: a handler had the job
+        bool cancelled = false;
+    };
+
     template <class Action>
     bool attempt(Action action) noexcept;
-    template <class Action>
-    bool attempt_to_settle(Action action) noexcept;
+
+    // Decisions.
     bool prepare(TimePoint now);
-    bool end_cancelled();
-    bool end_expired();
     bool goes_without_key();
     bool takes_turn();
     bool goes_as_member();
+    bool end_cancelled();
+    bool end_expired();
     void bury_unhandled(std::string_view why);
+    void conclude(const Handling& handling);
+    void fail_by(std::string why, const Handling& handling);
+    void fail_by_cancel();
     [[nodiscard]] std::optional<JobTime> expires_at() const;
+    [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const noexcept;
     [[nodiscard]] const RetryPolicy& policy() const noexcept {
         return m_kind.retry ? *m_kind.retry : m_queue.options().retry;
     }
-    void conclude(const Handling& handling);
-    [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const noexcept;
-    void fail_by(std::string why, const Handling& handling);
-    void fail_by_cancel();
-    void perform(void (JobSettling::*step)()) {
+
+    // Steps; each can be repeated.
+    using Step = void (JobSettling::*)();
+    void perform(Step step) {
         m_step = step;
         (this->*step)();
     }
-    void count_requeued() noexcept;
-    [[nodiscard]] Settlement releasing() const;
-    void tell_lost() const;
-    void tell_success() const noexcept;
-    void tell_buried();
-    void tell_too_late() const;
-    [[nodiscard]] std::string_view settled_payload() const;
-    void tell_discarded(std::string_view reason, std::string_view payload) const noexcept;
-    // The steps; each can be repeated.
     void succeed();
     void enter();
     void fail();
@@ -160,6 +156,7 @@ class JobSettling {
     void give_back();
     void push_on();
     void leave();
+
     // Called behind a step, once the job is settled or lost.
     using Conclusion = void (JobSettling::*)(bool done);
     void on_acked(bool done);
@@ -168,12 +165,10 @@ class JobSettling {
     void on_failed(bool done);
     void on_lost(bool done);
     void on_put_off(bool done);
-    [[nodiscard]] OrderedJob ordered() const noexcept {
-        return {m_job.m_head.key, m_job.m_head.ticket};
-    }
+
     /// Its ack does nothing besides.
     [[nodiscard]] bool acks_alone() const noexcept {
-        const JobHead& head = m_job.m_head;
+        const JobHead& head = m_run.head();
         return head.unique_id.empty() && head.ticket.empty() && head.group.empty();
     }
     /// The step that runs does not wait for Redis.
@@ -188,27 +183,41 @@ class JobSettling {
     void postpone(std::string_view problem);
 
     ServedQueue& m_queue;
-    JobRun& m_job;
+    const SettledRun m_run;
+    const JobReports m_reports{m_queue, m_run};
+    const JobRequeue m_requeue{m_queue, m_run};
     const KindOptions& m_kind;
     const Way m_way;
-    bool m_ended = false;                      ///< the handler has
-    std::string m_failure;                     ///< why the attempt failed
+    bool m_ended = false; ///< the handler has
+    Failure m_failure;
     std::optional<JobRecoveries> m_recoveries; ///< once Redis was asked
-    std::exception_ptr m_error;
-    RetryDecision::Action m_action = RetryDecision::Action::by_policy;
-    bool m_for_good = false;
-    bool m_asks = false;      ///< the policy may decide: a handler had the job
-    bool m_cancelled = false; ///< it ends because it was
-    Retried m_planned;        ///< the fate of a failed job, once it is settled
-    void (JobSettling::*m_step)() = nullptr;
+    Retried m_planned;                         ///< the fate of a failed job, once it is settled
+    Step m_step = nullptr;
     std::string_view m_what;      ///< names the settlement that has begun
     Conclusion m_begun = nullptr; ///< while a settlement goes on: what follows it
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;
 };
 
+/// Tells what `action` throws and returns false then, and postpones a step that ran out of memory.
+template <class Action>
+bool JobSettling::attempt(Action action) noexcept {
+    return m_reports.attempt([&] {
+        try {
+            return action();
+        } catch (const std::bad_alloc& shortage) {
+            if (m_step == nullptr || m_run.settled_by() != SettledRun::By::nobody) {
+                throw;
+            }
+            postpone(shortage.what());
+            return false;
+        }
+    });
+}
+
 } // namespace orizuru::detail
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/detail/worker/job_settling.ipp>
+#include <orizuru/detail/worker/settling/job_settling.ipp>
+#include <orizuru/detail/worker/settling/settling_steps.ipp>
 #endif
