@@ -118,13 +118,13 @@ ORIZURU_INLINE void FleetLimiter::step() {
     if (now < m_not_before) {
         return;
     }
-    const std::optional<PermitCounts::Change> change = m_counts->take_change();
+    const std::optional<int> unused = m_counts->take_unused();
     bool unwatched = false;
     AdmissionRequest request;
     {
         const std::lock_guard lock(m_mutex);
         // A slot or permit that goes back may be the one that it waits for.
-        const bool may_do = change && (m_full || change->unused > 0);
+        const bool may_do = unused && (m_full || *unused > 0);
         if (m_answer != Answer::here && (now >= m_ask_at || may_do)) {
             request.wanted = m_wanted;
             request.jobs = m_jobs;
@@ -132,11 +132,11 @@ ORIZURU_INLINE void FleetLimiter::step() {
         unwatched = now >= m_watch_by;
         m_watch_by = unwatched ? TimePoint::max() : m_watch_by;
     }
-    if (request.wanted == 0 && !change && !unwatched && now < m_renew_at) {
+    if (request.wanted == 0 && !unused && !unwatched && now < m_renew_at) {
         return;
     }
     request.holding = m_counts->holding();
-    request.unused = change ? change->unused : 0;
+    request.unused = unused.value_or(0);
     const Admission answer = tell(request, now);
     if (request.wanted > 0) {
         hear(answer, now);

@@ -23,10 +23,6 @@ class PermitCounts : public std::enable_shared_from_this<PermitCounts> {
   public:
     PermitCounts(bool has_rate, bool has_slots) : m_has_rate(has_rate), m_has_slots(has_slots) {}
 
-    struct Change {
-        int unused = 0; ///< permits of the last grant that go back to the rate
-    };
-
     /// Signalled when Redis has something to hear.
     [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
     /// So many were asked for then, and are granted.
@@ -68,10 +64,11 @@ class PermitCounts : public std::enable_shared_from_this<PermitCounts> {
         permit->begin(m_asked);
         return permit;
     }
-    /// Returns what Redis has to hear of since the last call.
-    [[nodiscard]] std::optional<Change> take_change() noexcept {
+    /// Returns how many permits of the last grant go back to the rate since the last call; empty
+    /// when Redis has nothing to hear.
+    [[nodiscard]] std::optional<int> take_unused() noexcept {
         const std::lock_guard lock(m_mutex);
-        return std::exchange(m_changed, false) ? std::optional(Change{std::exchange(m_unused, 0)})
+        return std::exchange(m_changed, false) ? std::optional(std::exchange(m_unused, 0))
                                                : std::nullopt;
     }
     /// Returns how many are granted or used.
