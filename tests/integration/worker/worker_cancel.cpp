@@ -75,6 +75,20 @@ struct Fixture : WorkerFixture {
     bool has_died(const Texts& jobs) {
         return eventually([&] { return dead_jobs() == jobs; });
     }
+    /// Who may not see which jobs of q are to be cancelled.
+    void add_user_without_requests() {
+        redis.command({"ACL", "SETUSER", "old", "reset", "on", ">open-sesame", "+@all", "%RW~r",
+                       "%RW~orizuru:{r}:*", "%RW~q", "%RW~orizuru:{q}:[^c]*",
+                       "%RW~orizuru:{q}:con*", "%RW~orizuru:{q}:cou*", "%RW~orizuru:queues",
+                       "allchannels"});
+    }
+    /// Whether this was one of the last commands.
+    bool was_sent(const Texts& command) {
+        const auto entries = redis.command({"SLOWLOG", "GET", "-1"}).elements;
+        return std::ranges::any_of(entries, [&](const Answer& entry) {
+            return std::ranges::equal(entry.elements.at(3).elements, command, {}, &Answer::text);
+        });
+    }
     bool no_requests() {
         return eventually([&] { return !redis.exists(cancelled); });
     }
@@ -353,9 +367,7 @@ TEST_CASE_FIXTURE(Fixture, "one sees which jobs run, since when, and where") {
 
 TEST_CASE_FIXTURE(Fixture,
                   "a worker without the right to requests sees pauses, and cancels elsewhere") {
-    redis.command({"ACL", "SETUSER", "old", "reset", "on", ">open-sesame", "+@all", "%RW~r",
-                   "%RW~orizuru:{r}:*", "%RW~q", "%RW~orizuru:{q}:[^c]*", "%RW~orizuru:{q}:con*",
-                   "%RW~orizuru:{q}:cou*", "%RW~orizuru:queues", "allchannels"});
+    add_user_without_requests();
     SUBCASE("to its key") {}
     SUBCASE("to the command") {
         redis.command({"ACL", "SETUSER", "old", "%RW~orizuru:{q}:*", "-hgetall"});
@@ -381,6 +393,21 @@ TEST_CASE_FIXTURE(Fixture,
     push_jobs({"c"});
     CHECK(has_handled({"a", "c"}));
     CHECK(diary.of(WorkerEventKind::upkeep_failed).at(0).queue == "q");
+    redis.command({"ACL", "DELUSER", "old"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "one command asks for the requests of all queues, also where the user "
+                           "may not see those of one") {
+    add_user_without_requests();
+    Worker worker("unix://old:open-sesame@" + server().socket_path(), options(1));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("r", write_down());
+    const Running running(worker);
+    redis.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
+    CHECK(eventually([&] {
+        return was_sent(
+            {"EXISTS", "orizuru:{q}:paused", "orizuru:{r}:paused", "orizuru:{r}:cancelled"});
+    }));
+    redis.command({"CONFIG", "SET", "slowlog-log-slower-than", "10000"});
     redis.command({"ACL", "DELUSER", "old"});
 }
 

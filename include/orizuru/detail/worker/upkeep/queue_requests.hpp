@@ -56,7 +56,6 @@ class QueueRequests {
     void cancel(ServedQueue& queue);
     void forget_ended(ServedQueue& queue);
     void leave_cancelling(ServedQueue& queue, const ReplyError& error);
-    [[nodiscard]] bool leave_unreadable(const ServedQueues& queues);
     [[nodiscard]] bool may_cancel(const ServedQueue& queue) const {
         return !m_uncancelled.contains(queue.queue());
     }
@@ -178,30 +177,10 @@ inline void QueueRequests::forget_ended(ServedQueue& queue) {
 /// A user without the right to its requests goes without, and hears of that once.
 inline void QueueRequests::leave_cancelling(ServedQueue& queue, const ReplyError& error) {
     m_uncancelled.insert(queue.queue());
+    m_together = true; // that key may have been all that was in the way
     queue.cancellations().replace({});
     const std::string why = joined({"looking for jobs to cancel, from now on not: ", error.what()});
     queue.tell(WorkerEvent{.kind = WorkerEventKind::upkeep_failed, .detail = why});
-}
-
-/// Leaves out the queues whose requests the user may not see; returns whether there are such.
-inline bool QueueRequests::leave_unreadable(const ServedQueues& queues) {
-    bool any = false;
-    for (const auto& queue : queues) {
-        if (!may_cancel(*queue)) {
-            continue;
-        }
-        try {
-            const std::string key = queue->keys().cancelled();
-            static_cast<void>(any_exists(m_connection, {&key, 1}));
-        } catch (const ReplyError& error) {
-            if (error.code() != "NOPERM") {
-                throw;
-            }
-            leave_cancelling(*queue, error);
-            any = true;
-        }
-    }
-    return any;
 }
 
 /// True also when it is not known, because Redis does not answer for all queues at once.
@@ -220,9 +199,6 @@ inline bool QueueRequests::any_in(const ServedQueues& queues) {
         }
     }
     const std::optional<bool> any = any_exists(m_connection, keys);
-    if (!any && leave_unreadable(queues)) {
-        return any_in(queues);
-    }
     m_together = m_together && any.has_value();
     return any.value_or(true);
 }
