@@ -22,9 +22,10 @@ namespace orizuru {
 /// Gives permits to all that use a limit of this name, on any host, by Redis' clock. No span of
 /// `per` has more than `most` of them, wherever it begins. They are spaced evenly and not saved up,
 /// except for the last twentieth of a `per`, 50 ms at most: who comes late by that does not delay
-/// the others, and so many may come together. Where all are wanted, 95 to 100 % are given;
-/// fewer where permits come more often than each 20 us, as they are whole microseconds apart. Any
-/// thread; calls on one object follow each other, on one connection.
+/// the others, and so many may come together. Where all are wanted, 95 to 100 % are given; fewer
+/// where `per` is below 20 ms, as waits are whole milliseconds, or permits come more often than
+/// each 0.4 ms, as they are whole microseconds apart. Any thread; calls on one object follow each
+/// other, on one connection.
 ///
 ///     orizuru::RateLimit calls("redis://localhost", "bank", {.most = 100, .per = 1s});
 ///     worker.handle<Order>("orders", [&](const Order& order, orizuru::JobContext<Order>& job) {

@@ -4,8 +4,11 @@
 // Worker::limit: how many handlers of a queue run at once, in all processes together.
 
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/detail/limits/admission_script.hpp>
+#include <orizuru/detail/limits/rate_spacing.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
 #include <orizuru/ops/inspector.hpp>
@@ -411,6 +414,62 @@ TEST_CASE_FIXTURE(LimitFixture,
     CHECK(begun.keeps_to(rate));
     const std::string key = redis.command({"GET", "orizuru:{q}:rate"}).text;
     CHECK(key.find(' ') != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(LimitFixture,
+                  "workers with a backlog have what its rate allows, by what the script "
+                  "reckons with given times") {
+    const orizuru::Rate rate{250, 5s}; // its key expires a span later by Redis' own clock
+    const auto spacing = orizuru::detail::RateSpacing::of(rate);
+    std::string script(orizuru::detail::admission_text);
+    const std::string clock = "time = redis.call('TIME')";
+    script.replace(script.find(clock), clock.size(), "time = {ARGV[14], ARGV[15]}");
+    push_jobs({"a"});
+    const Texts keys{slots, "freed", "rate", "writes", "q", "suspects"};
+    Texts asks{"EVAL", script, std::to_string(keys.size())};
+    asks.insert(asks.end(), keys.begin(), keys.end());
+    asks.insert(asks.end(), {"owner", "60000", "0", "0", "0", "0"}); // without slots
+    for (const auto time : {spacing.apart, spacing.late, spacing.per}) {
+        asks.push_back(std::to_string(time.count()));
+    }
+    asks.insert(asks.end(), {"4", "fetch"});
+    struct Asking { // again when it is told to, and as soon as it has begun some
+        std::int64_t at;
+        std::string due = "0";
+        int unused = 0;
+    };
+    std::vector<Asking> workers(3, {1'000'000});
+    int grants = 0;
+    int begun = 0;
+    while (true) {
+        Asking& worker = *std::ranges::min_element(workers, {}, &Asking::at);
+        if (worker.at >= 11'000'000) {
+            break;
+        }
+        Texts command = asks;
+        command.insert(command.end(), {worker.due, std::to_string(std::exchange(worker.unused, 0)),
+                                       std::to_string(worker.at / 1'000'000),
+                                       std::to_string(worker.at % 1'000'000)});
+        const Answer answer = redis.command(command);
+        const auto granted = answer.elements.at(0).integer;
+        const auto next = answer.elements.at(1).integer;
+        if (granted > 0) {
+            worker.due = std::to_string(next);
+            worker.unused = ++grants % 10 == 0 ? 1 : 0; // it has found no job for it
+            begun += static_cast<int>(granted) - worker.unused;
+        }
+        worker.at += granted > 0 ? 100 : 1000 * next + 100;
+    }
+    CHECK(begun >= 490); // the spacing gives 99 % here
+    CHECK(begun <= 500);
+}
+
+TEST_CASE_FIXTURE(LimitFixture, "a worker with a backlog reaches its rate") {
+    push_jobs(numbers(200));
+    Worker worker(uri, options(3));
+    worker.handle<Raw>("q", write_down()).limit("q", {.rate = {{25, 250ms}}});
+    const Running running(worker);
+    CHECK(holds_within(3s, [&] { return handled.size() == 200; })); // 2.1 s
 }
 
 TEST_CASE_FIXTURE(LimitFixture,

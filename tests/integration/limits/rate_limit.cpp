@@ -6,6 +6,7 @@
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/detail/limits/rate_script.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/limits/rate_limit.hpp>
 #include <orizuru/worker.hpp>
@@ -92,6 +93,42 @@ TEST_CASE_FIXTURE(WorkerFixture, "no span of a rate has more permits, whoever ta
         }
     }
     CHECK(granted.keep_to(25, 500ms));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "where all permits are wanted, 95 to 100 % are given, by what the "
+                                 "script reckons with given times") {
+    // So many ask when they are told to, and again once they have a permit, a little late.
+    const std::string given_to = std::string(orizuru::detail::rate_functions) + R"lua(
+local apart, late, span, callers, length = unpack(ARGV)
+local asks, given, begun = {}, 0, span * 2
+for i = 1, callers do asks[i] = begun end
+while true do
+    local first = 1
+    for i = 2, #asks do first = asks[i] < asks[first] and i or first end
+    local now = asks[first]
+    if now >= begun + length then return given end
+    local taken, wait = take_due(KEYS[1], now, apart, late, tonumber(span), 1, math.huge)
+    given = given + taken
+    asks[first] = now + wait * 1000 + 100
+end)lua";
+    for (const orizuru::Rate& rate : std::vector<orizuru::Rate>{
+             {1, 1s}, {3, 100ms}, {25, 500ms}, {100, 1s}, {2000, 1s}, {100, 1min}, {1000, 1h}}) {
+        const auto spacing = orizuru::detail::RateSpacing::of(rate);
+        for (const int callers : {1, 3, 20}) {
+            CAPTURE(rate.most);
+            CAPTURE(callers);
+            redis.command({"DEL", key});
+            const auto given =
+                redis
+                    .command({"EVAL", given_to, "1", key, std::to_string(spacing.apart.count()),
+                              std::to_string(spacing.late.count()),
+                              std::to_string(spacing.per.count()), std::to_string(callers),
+                              std::to_string(20 * spacing.per.count())})
+                    .integer;
+            CHECK(given >= 19 * rate.most);
+            CHECK(given <= 20 * rate.most);
+        }
+    }
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "who has to wait is told when, and no two the same time") {
