@@ -26,7 +26,8 @@ class ServerCost {
     [[nodiscard]] double seconds() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_begun).count();
     }
-    [[nodiscard]] double percent_of_core() { return 100 * (cpu_seconds() - m_cpu) / seconds(); }
+    [[nodiscard]] double cpu_used() { return cpu_seconds() - m_cpu; }
+    [[nodiscard]] double percent_of_core() { return 100 * cpu_used() / seconds(); }
     /// Those that scripts run included.
     [[nodiscard]] double commands_per_second() {
         return figure("stats", "total_commands_processed") / seconds();
@@ -37,6 +38,13 @@ class ServerCost {
         const auto at = info.find("\n" + name + ":");
         return at == std::string::npos ? 0
                                        : std::strtod(info.c_str() + at + name.size() + 2, nullptr);
+    }
+    /// How often a command ran.
+    [[nodiscard]] double calls(const std::string& command) {
+        const std::string info = m_redis.command({"INFO", "commandstats"}).text;
+        const std::string before = "cmdstat_" + command + ":calls=";
+        const auto at = info.find(before);
+        return at == std::string::npos ? 0 : std::atof(info.c_str() + at + before.size());
     }
     /// How often each command ran, and for how long, a second.
     void print_commands() {
