@@ -23,6 +23,7 @@ namespace orizuru::test {
 struct Gap {
     std::chrono::steady_clock::time_point begin;
     std::chrono::steady_clock::time_point end;
+    std::chrono::steady_clock::time_point killed{}; ///< the old primary, before there was another
 };
 
 /// The replica of a node that is a master.
@@ -96,6 +97,7 @@ inline Gap kill_owner(Cluster& cluster, const std::string& key,
         std::this_thread::sleep_for(unheard);
     }
     cluster.node(old).kill();
+    gap.killed = std::chrono::steady_clock::now();
     if (unheard.count() > 0) {
         replica.resume();
     }

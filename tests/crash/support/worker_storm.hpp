@@ -39,14 +39,17 @@ class WorkerStorm {
     /// faults.
     using Life = std::function<int(const std::string& uri, const std::string& diary)>;
 
-    /// The node of the first queue is killed as well; those of all queues hand over.
-    WorkerStorm(const FaultOptions& options, std::vector<std::string> queues, Life life)
+    /// The node of the first queue is killed as well, and its replica has not heard from it for up
+    /// to `unheard`; those of all queues hand over.
+    WorkerStorm(const FaultOptions& options, std::vector<std::string> queues, Life life,
+                std::chrono::milliseconds unheard = std::chrono::milliseconds(100))
         : m_report(options),
           m_random(options.number("seed")),
           m_size(options.number("size")),
           m_failovers(options.number("failovers")),
           m_queues(std::move(queues)),
-          m_life(std::move(life)) {
+          m_life(std::move(life)),
+          m_unheard(static_cast<std::uint32_t>(unheard.count())) {
         m_failovers > 0 ? void(m_cluster.emplace(3, true)) : void(m_server.emplace());
     }
     WorkerStorm(const WorkerStorm&) = delete;
@@ -81,6 +84,8 @@ class WorkerStorm {
         return std::ranges::any_of(
             m_gaps, [&](const Gap& gap) { return gap.begin <= time && time <= gap.end; });
     }
+
+    [[nodiscard]] const std::vector<Gap>& gaps() const noexcept { return m_gaps; }
 
     /// Writes down what a process has done.
     static void write(const std::string& diary, const std::vector<std::string>& command) {
@@ -122,6 +127,14 @@ class WorkerStorm {
                 process = begin_worker();
             }
         }
+    }
+    void pause_one(std::chrono::milliseconds longest) {
+        const pid_t process = m_processes[below(processes)];
+        ::kill(process, SIGSTOP);
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(below(static_cast<std::uint32_t>(longest.count()))));
+        ::kill(process, SIGCONT);
+        m_report.came("pauses");
     }
     /// The kinds of faults that must have come.
     [[nodiscard]] std::vector<std::string_view> kinds(std::vector<std::string_view> more) const {
@@ -165,8 +178,9 @@ class WorkerStorm {
     }
     void fail_over() {
         if (m_failed_over++ % 2 == 0) {
-            m_gaps.push_back(kill_owner(*m_cluster, m_queues.front(),
-                                        std::chrono::milliseconds(below(2) * (20 + below(100)))));
+            m_gaps.push_back(
+                kill_owner(*m_cluster, m_queues.front(),
+                           std::chrono::milliseconds(below(2) * (20 + below(m_unheard)))));
             m_report.came("nodes killed");
         } else {
             hand_over(*m_cluster, m_queues[m_failed_over / 2 % m_queues.size()]);
@@ -198,6 +212,7 @@ class WorkerStorm {
     const std::uint64_t m_failovers;
     const std::vector<std::string> m_queues;
     const Life m_life;
+    const std::uint32_t m_unheard;
     std::optional<RedisServer> m_server;
     std::optional<Cluster> m_cluster;
     RedisServer m_diary;
