@@ -198,9 +198,7 @@ class [[nodiscard]] MessageGuard {
 
     template <MessageEncodable U>
     [[nodiscard]] std::string encoded(const U& message) const {
-        std::string payload;
-        detail::encode(message, payload, max_payload());
-        return payload;
+        return detail::encoded(message, max_payload());
     }
 
     detail::GuardCore m_core; // destroyed after m_message, which may refer to the payload

@@ -169,10 +169,8 @@ template <class T, MessageEncodable U,
 auto async_push(MessageGuard<T>& guard, std::string_view queue, const U& replacement,
                 Token&& token = Token()) {
     detail::GuardCore& core = detail::GuardAccess::core(guard);
-    std::string payload;
-    detail::encode(replacement, payload, core.max_payload());
     return detail::async_settle<detail::TheAsio, Token>(
-        core, core.pushing(queue, std::move(payload)), token);
+        core, core.pushing(queue, detail::encoded(replacement, core.max_payload())), token);
 }
 
 /// Does the same for bury.

@@ -43,7 +43,7 @@ class AsyncProducer : detail::NoCodec<T, detail::Coding::encode> {
 ///
 /// Messages of one thread keep their order, except for one that follows another's failure.
 ///
-/// Nothing bounds the memory of messages that wait: await each before you push the next, or look at
+/// The memory of messages that wait has no bound: await each before you push the next, or look at
 /// unconfirmed().
 ///
 /// All member functions except the destructor and assignment are thread-safe.
@@ -76,8 +76,7 @@ class AsyncProducer<T> {
     /// Throws: EncodeError; std::logic_error in a forked child. Then `pushed` is not called.
     template <class F>
     void push(const T& message, F pushed) requires std::invocable<F&, std::exception_ptr> {
-        std::string payload;
-        detail::encode(message, payload, options().max_payload);
+        std::string payload = detail::encoded(message, options().max_payload);
         m_core.push(std::make_unique<Push<F>>(std::move(payload), std::move(pushed)));
     }
 

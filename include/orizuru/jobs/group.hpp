@@ -32,6 +32,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/group/membership.hpp>
+#include <orizuru/detail/jobs/push/new_job.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/script_pushes.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
@@ -47,6 +48,7 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,10 +136,7 @@ class JobGroup {
     template <MessageEncodable T>
     std::string push(const std::string& queue, const T& payload,
                      const GroupJobOptions& options = {}) {
-        detail::ScriptPushes pushes = pushes_to(queue);
-        std::string id = add(pushes, payload, options);
-        pushes.send();
-        return id;
+        return push_all(queue, std::span(&payload, 1), options).front();
     }
 
     /// Does the same for many; returns their ids.
@@ -151,7 +150,11 @@ class JobGroup {
             detail::ScriptPushes pushes = pushes_to(queue);
             std::vector<std::string> ids;
             for (const std::ranges::range_value_t<R>& payload : payloads) {
-                ids.push_back(add(pushes, payload, options));
+                auto job =
+                    detail::new_job(payload, options.kind, options, detail::job_time_by(m_clock));
+                job.group = m_field;
+                pushes.add(job.id, detail::encoded(job, m_producer.options().max_payload));
+                ids.push_back(std::move(job.id));
             }
             pushes.send();
             return ids;
@@ -172,24 +175,6 @@ class JobGroup {
 
   private:
     detail::ScriptPushes pushes_to(const std::string& queue);
-    template <class T>
-    std::string add(detail::ScriptPushes& pushes, const T& payload,
-                    const GroupJobOptions& options) {
-        Job<T> job = make_job(payload);
-        job.kind = options.kind;
-        job.attributes = options.attributes;
-        job.max_attempts = options.max_attempts;
-        job.first_enqueued_at = std::chrono::floor<std::chrono::milliseconds>(m_clock.now());
-        job.enqueued_at = job.first_enqueued_at;
-        if (options.expires_after) {
-            job.expires_at = detail::later(job.enqueued_at, *options.expires_after);
-        }
-        job.group = m_field;
-        std::string bytes;
-        detail::encode(job, bytes, m_producer.options().max_payload);
-        pushes.add(job.id, bytes);
-        return std::move(job.id);
-    }
     [[nodiscard]] std::string key() const;
     void open(const JobGroupOptions& options);
     Reply run(std::string_view script, const std::vector<std::string>& keys,

@@ -6,8 +6,8 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/jobs/bulk_schedule.hpp>
-#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/push/bulk_schedule.hpp>
+#include <orizuru/detail/jobs/push/new_job.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/endpoint.hpp>
@@ -105,7 +105,7 @@ class JobProducer<T> {
     /// Connects. Throws as Producer's constructor does; std::invalid_argument for a kind or
     /// replicas that cannot be.
     JobProducer(const Endpoint& endpoint, std::string queue, JobProducerOptions<T> options = {})
-        : m_options(checked(std::move(options))),
+        : m_options(detail::with_checked_kind(std::move(options))),
           m_producer(endpoint, std::move(queue),
                      {.max_payload = m_options.max_payload, .replicas = m_options.replicas}) {
         read_clock();
@@ -200,10 +200,6 @@ class JobProducer<T> {
     [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
 
   private:
-    static JobProducerOptions<T> checked(JobProducerOptions<T> options) {
-        detail::check_kind(options.kind);
-        return options;
-    }
     static bool is_for_later(const JobOptions& options) {
         return options.at || options.delay.count() > 0;
     }
@@ -215,16 +211,10 @@ class JobProducer<T> {
     void read_clock() { detail::ProducerAccess::core(m_producer).read(m_clock); }
     [[nodiscard]] Job<T> made(T payload, const JobOptions& options,
                               std::optional<JobTime> at) const {
-        Job<T> job = make_job(std::move(payload));
-        job.kind = m_options.kind;
-        job.attributes = options.attributes;
-        job.max_attempts = options.max_attempts;
-        job.first_enqueued_at = std::chrono::floor<std::chrono::milliseconds>(m_clock.now());
-        job.enqueued_at = due(at, options.delay, job.first_enqueued_at);
-        if (options.expires_after) {
-            job.expires_at = detail::later(job.enqueued_at, *options.expires_after);
-        }
-        return job;
+        const JobTime now = detail::job_time_by(m_clock);
+        const JobTime due = at.value_or(detail::later(now, options.delay));
+        return detail::new_job(std::move(payload), m_options.kind, options, now,
+                               std::clamp(due, now, detail::latest_job_time));
     }
     /// Returns whether it is pushed.
     bool send(const Job<T>& job, const JobOptions& options) {
@@ -285,9 +275,6 @@ class JobProducer<T> {
     }
     static std::vector<std::string> due_of(const JobOptions& options) {
         return options.at ? detail::due_at(*options.at) : detail::due_after(options.delay);
-    }
-    static JobTime due(std::optional<JobTime> at, std::chrono::milliseconds delay, JobTime now) {
-        return std::clamp(at.value_or(detail::later(now, delay)), now, detail::latest_job_time);
     }
 
     void push_through(std::size_t middleware, Job<T>& job, const std::function<void()>& push) {

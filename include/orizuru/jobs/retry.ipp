@@ -48,13 +48,10 @@ ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
 /// The next attempt in bytes, without the reason when that makes it too large; empty when it still
 /// is too large.
 inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int64_t max_payload) {
-    std::string body;
     for (const std::string_view last_error : {reason, std::string_view()}) {
         job.last_error = last_error;
-        body.clear();
         try {
-            encode(job, body, max_payload);
-            return body;
+            return encoded(job, max_payload);
         } catch (const EncodeError&) { // NOLINT(bugprone-empty-catch)
         }
     }

@@ -33,8 +33,7 @@ class WakeLists;
 
 template <class T>
 void schedule(Producer<T>& producer, const T& message, const std::vector<std::string>& due) {
-    std::string payload;
-    encode(message, payload, producer.options().max_payload);
+    const std::string payload = encoded(message, producer.options().max_payload);
     const std::vector<std::string> keys = schedule_keys(producer.keys());
     producer.command("EVAL", schedule_script(), 4, keys[0], keys[1], keys[2], keys[3], due[0],
                      due[1], payload);

@@ -46,8 +46,7 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
     check_ttl(options.ttl);
     job.unique_id = id;
     job.unique_queue.clear();
-    std::string payload;
-    encode(job, payload, producer.options().max_payload);
+    const std::string payload = encoded(job, producer.options().max_payload);
     const std::vector<std::string> keys = schedule_keys(producer.keys());
     const bool expires = options.release != UniqueRelease::never;
     const Reply reply =

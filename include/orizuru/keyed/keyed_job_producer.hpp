@@ -9,18 +9,19 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/jobs/push/new_job.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/script_pushes.hpp>
 #include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
-#include <orizuru/producer.hpp>
 #include <orizuru/producer_options.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -68,10 +69,10 @@ class KeyedJobProducer<T> {
     /// Connects. Throws as JobProducer's constructor does.
     KeyedJobProducer(const Endpoint& endpoint, std::string queue,
                      KeyedJobProducerOptions options = {})
-        : m_kind(checked(std::move(options.kind))),
+        : m_options(detail::with_checked_kind(std::move(options))),
           m_producer(endpoint, std::move(queue),
-                     {.max_payload = options.max_payload, .replicas = options.replicas}) {
-        read_clock();
+                     {.max_payload = m_options.max_payload, .replicas = m_options.replicas}) {
+        m_producer.read(m_clock);
     }
 
     /// Makes a job and pushes it behind all of its key; returns its id.
@@ -81,11 +82,7 @@ class KeyedJobProducer<T> {
     ///     than 512 bytes, EncodeError for attributes or a max_attempts that cannot be. Nothing was
     ///     sent then.
     std::string push(std::string_view key, const T& payload, const KeyedJobOptions& options = {}) {
-        detail::ScriptPushes pushes = pushes_of(key);
-        read_clock();
-        std::string id = add(pushes, key, payload, options);
-        pushes.send();
-        return id;
+        return push_all(key, std::span(&payload, 1), options).front();
     }
 
     /// Does the same for many of one key, in their order; returns their ids.
@@ -97,10 +94,15 @@ class KeyedJobProducer<T> {
     std::vector<std::string> push_all(std::string_view key, R&& payloads,
                                       const KeyedJobOptions& options = {}) {
         detail::ScriptPushes pushes = pushes_of(key);
-        read_clock();
         std::vector<std::string> ids;
         for (const T& payload : payloads) {
-            ids.push_back(add(pushes, key, payload, options));
+            auto job =
+                detail::new_job(payload, m_options.kind, options, detail::job_time_by(m_clock));
+            job.key = key;
+            job.ticket = detail::make_ticket(keys());
+            pushes.add(detail::digits_of(job.ticket, keys()),
+                       detail::encoded(job, m_options.max_payload));
+            ids.push_back(std::move(job.id));
         }
         pushes.send();
         return ids;
@@ -110,41 +112,17 @@ class KeyedJobProducer<T> {
     [[nodiscard]] const Keys& keys() const { return m_producer.keys(); }
 
   private:
-    static std::string checked(std::string kind) {
-        detail::check_kind(kind);
-        return kind;
-    }
     detail::ScriptPushes pushes_of(std::string_view key) {
         if (key.empty()) {
             throw std::invalid_argument("the job has no key");
         }
         detail::check_key(key);
-        return {detail::ProducerAccess::core(m_producer), detail::push_in_order_script(),
-                detail::order_keys(keys(), key)};
-    }
-    void read_clock() { detail::ProducerAccess::core(m_producer).read(m_clock); }
-    /// Returns the job's id.
-    std::string add(detail::ScriptPushes& pushes, std::string_view key, const T& payload,
-                    const KeyedJobOptions& options) {
-        Job<T> job = make_job(payload);
-        job.kind = m_kind;
-        job.attributes = options.attributes;
-        job.max_attempts = options.max_attempts;
-        job.first_enqueued_at = std::chrono::floor<std::chrono::milliseconds>(m_clock.now());
-        job.enqueued_at = job.first_enqueued_at;
-        if (options.expires_after) {
-            job.expires_at = detail::later(job.enqueued_at, *options.expires_after);
-        }
-        job.key = key;
-        job.ticket = detail::make_ticket(keys());
-        std::string bytes;
-        detail::encode(job, bytes, m_producer.options().max_payload);
-        pushes.add(detail::digits_of(job.ticket, keys()), bytes);
-        return std::move(job.id);
+        m_producer.read(m_clock);
+        return {m_producer, detail::push_in_order_script(), detail::order_keys(keys(), key)};
     }
 
-    std::string m_kind;
-    Producer<Job<T>> m_producer;
+    KeyedJobProducerOptions m_options;
+    detail::ProducerCore m_producer;
     detail::ServerClock m_clock;
 };
 

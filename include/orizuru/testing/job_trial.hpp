@@ -82,10 +82,9 @@ class JobTrial {
         job.attributes = std::move(options.attributes);
         job.kind = std::move(options.kind);
         job.max_attempts = options.max_attempts;
-        std::string bytes;
-        detail::encode(job, bytes, ProducerOptions().max_payload);
         Scratch scratch;
-        m_job = detail::decode<Job<Raw>>(bytes, scratch);
+        m_job =
+            detail::decode<Job<Raw>>(detail::encoded(job, ProducerOptions().max_payload), scratch);
     }
 
     /// Runs a handler that a Worker takes, also one with a JobDone or a coroutine (orizuru::on): it
@@ -99,9 +98,8 @@ class JobTrial {
             if (m_outcome && *m_outcome != Outcome::retried && *m_outcome != Outcome::requeued) {
                 throw std::logic_error("the job of this trial has ended");
             }
-            std::string payload;
-            detail::encode(m_job, payload, ProducerOptions().max_payload);
-            const auto run = std::make_shared<detail::TrialRun<T>>(m_host, std::move(payload));
+            const auto run = std::make_shared<detail::TrialRun<T>>(
+                m_host, detail::encoded(m_job, ProducerOptions().max_payload));
             try {
                 if constexpr (BlockingJobHandler<F, T>) {
                     detail::call_handler<T>(handler, run->context());

@@ -33,8 +33,7 @@ template <class Library, class T, class Token>
 auto async_push(AsyncProducer<T>& producer, const T& message, Token& token) {
     AsyncProducerCore& core = AsyncProducerAccess::core(producer);
     core.refuse_fork();
-    std::string encoded;
-    encode(message, encoded, producer.options().max_payload);
+    std::string bytes = encoded(message, producer.options().max_payload);
     const auto start = [](auto handler, AsyncProducerCore* pushing, std::string payload) {
         using Call = AwaitedCall<Library, decltype(handler)>;
         const auto call = Call::begin(std::move(handler));
@@ -45,7 +44,7 @@ auto async_push(AsyncProducer<T>& producer, const T& message, Token& token) {
         }
     };
     return Library::template initiate<Token, void(std::exception_ptr)>(start, token, &core,
-                                                                       std::move(encoded));
+                                                                       std::move(bytes));
 }
 
 } // namespace orizuru::detail

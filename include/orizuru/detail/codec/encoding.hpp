@@ -76,6 +76,14 @@ void encode(const T& message, std::string& out, std::int64_t max_payload) {
     }
 }
 
+/// Returns the payload of `message`. Throws as encode().
+template <MessageEncodable T>
+[[nodiscard]] std::string encoded(const T& message, std::int64_t max_payload) {
+    std::string payload;
+    encode(message, payload, max_payload);
+    return payload;
+}
+
 template <MessageDecodable T>
 [[nodiscard]] T decode(std::string_view payload, Scratch& scratch) {
     if constexpr (decodes_with_scratch<T>) {

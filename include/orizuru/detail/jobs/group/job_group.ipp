@@ -25,14 +25,9 @@ namespace orizuru {
 
 namespace detail {
 
-/// Returns the common beginning of all keys with the queue's hash tag.
-[[nodiscard]] inline std::string tag_prefix(const Keys& keys) {
-    const std::string some = keys.group("");
-    return some.substr(0, some.find('}') + 1);
-}
-
 [[nodiscard]] inline bool share_tag(const Keys& group, const Keys& other) {
-    return tag_prefix(group) == tag_prefix(other);
+    const std::string some = group.group("");
+    return other.group("").starts_with(std::string_view(some).substr(0, some.find('}') + 1));
 }
 
 /// Cuts the job that follows where the script writes its two times, and the numbers of the failed
@@ -47,8 +42,7 @@ namespace detail {
     const std::string all = random_hex(32);
     job.attributes["group_failed"] = failed;
     job.attributes["group_jobs"] = all;
-    std::string bytes;
-    encode(job, bytes, max_payload);
+    const std::string bytes = encoded(job, max_payload);
     EnvelopeStart start(bytes);
     static_cast<void>(start.enter_array() && start.pass_unsigned() && start.text() &&
                       start.pass_unsigned());
