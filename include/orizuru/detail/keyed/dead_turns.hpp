@@ -6,14 +6,13 @@
 // taken its workers along, and a consumer what it cannot decode, and neither knows of keys.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/detail/jobs/order/job_order.hpp>
+#include <orizuru/detail/jobs/order/order_removal.hpp>
 #include <orizuru/detail/keyed/order_scripts.hpp>
 #include <orizuru/detail/redis/exchange.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/dead_list.hpp>
-#include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
@@ -29,15 +28,11 @@ namespace orizuru::detail {
 /// Takes the ticket out of an entry, and brings the next job of its key, in one step. Returns
 /// whether the entry was there.
 inline bool end_dead_turn(Connection& connection, const Keys& keys, const DeadEntry& entry) {
-    const std::optional<Job<Raw>> job = job_in(entry.payload);
-    if (!job || !has_turn({job->key, job->ticket}, keys)) {
-        return false;
-    }
-    std::vector<std::string> script_keys = order_keys(keys, job->key);
-    script_keys.push_back(keys.dead());
-    return is_yes(connection.command(keys.dead(), "EVAL", end_dead_turn_script(), 4, script_keys,
-                                     digits_of(job->ticket, keys), entry.bytes,
-                                     without_ticket(entry.payload)));
+    const std::optional<KeyTurn> turn = turn_of(entry.payload, keys);
+    return turn &&
+           is_yes(connection.command(keys.dead(), "EVAL", end_dead_turn_script(), 4,
+                                     order_keys(keys, turn->key, {keys.dead()}), turn->digits,
+                                     entry.bytes, without_ticket(entry.payload)));
 }
 
 /// Chooses how far it looks.

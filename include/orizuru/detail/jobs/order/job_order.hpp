@@ -41,8 +41,10 @@ inline constexpr std::size_t ticket_digits = 16;
 /// The digits of a ticket of this queue, a view of it; empty: it is none.
 [[nodiscard]] std::string_view digits_of(std::string_view ticket, const Keys& keys) noexcept;
 
-/// KEYS of the scripts: the source, the key's list, how many wait behind which key (Keys::keyed).
-[[nodiscard]] std::vector<std::string> order_keys(const Keys& keys, std::string_view key);
+/// KEYS of the scripts: the source, the key's list, how many wait behind which key (Keys::keyed),
+/// and `more`.
+[[nodiscard]] std::vector<std::string> order_keys(const Keys& keys, std::string_view key,
+                                                  const std::vector<std::string>& more = {});
 
 /// A job as the order needs to know it.
 struct OrderedJob {

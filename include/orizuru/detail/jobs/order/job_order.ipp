@@ -37,8 +37,11 @@ ORIZURU_INLINE std::string_view digits_of(std::string_view ticket, const Keys& k
     return is_its ? ticket.substr(ticket_prefix.size(), ticket_digits) : std::string_view();
 }
 
-ORIZURU_INLINE std::vector<std::string> order_keys(const Keys& keys, std::string_view key) {
-    return {keys.source(), keys.order(key), keys.keyed()};
+ORIZURU_INLINE std::vector<std::string> order_keys(const Keys& keys, std::string_view key,
+                                                   const std::vector<std::string>& more) {
+    std::vector<std::string> all{keys.source(), keys.order(key), keys.keyed()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
 }
 
 ORIZURU_INLINE bool has_turn(const OrderedJob& job, const Keys& keys) noexcept {
@@ -144,9 +147,7 @@ return redis.call('LLEN', order)
 }
 
 [[nodiscard]] inline std::string unlimited(const Job<Raw>& job) {
-    std::string payload;
-    encode(job, payload, std::numeric_limits<std::int64_t>::max());
-    return payload;
+    return encoded(job, std::numeric_limits<std::int64_t>::max());
 }
 
 ORIZURU_INLINE std::string without_ticket(std::string_view payload) {
@@ -186,29 +187,20 @@ ORIZURU_INLINE Settlement acking_job(const GuardCore& guard, const JobLock& lock
 ORIZURU_INLINE Settlement burying_in_order(const GuardCore& guard, const OrderedJob& job,
                                            std::string_view reason) {
     const Keys& keys = guard.keys();
-    std::vector<std::string> script_keys = order_keys(keys, job.key);
-    script_keys.push_back(keys.dead());
     Settlement settlement =
         in_turn(guard, job,
-                guard.putting_off(bury_in_order_body(), std::move(script_keys),
+                guard.putting_off(bury_in_order_body(), order_keys(keys, job.key, {keys.dead()}),
                                   {std::string(reason), without_ticket(guard.payload())}));
     settlement.what = "burying";
     settlement.burial = std::make_unique<const std::string>(reason);
     return settlement;
 }
 
-inline std::vector<std::string> ordered_schedule_keys(const GuardCore& guard, const OrderedJob& job,
-                                                      const std::vector<std::string>& keys) {
-    std::vector<std::string> all = order_keys(guard.keys(), job.key);
-    all.insert(all.end(), keys.begin(), keys.end());
-    return all;
-}
-
 ORIZURU_INLINE Settlement leaving_order(const GuardCore& guard, const OrderedJob& job,
                                         const Keys& target, std::vector<std::string> due) {
     return in_turn(guard, job,
                    guard.putting_off(leave_order_body(),
-                                     ordered_schedule_keys(guard, job, schedule_keys(target)),
+                                     order_keys(guard.keys(), job.key, schedule_keys(target)),
                                      std::move(due)));
 }
 
@@ -216,7 +208,7 @@ ORIZURU_INLINE Settlement deferring_in_burst(const GuardCore& guard, const Order
                                              const std::vector<std::string>& keys,
                                              std::vector<std::string> due) {
     return in_turn(guard, job,
-                   guard.putting_off(defer_in_burst_body(), ordered_schedule_keys(guard, job, keys),
+                   guard.putting_off(defer_in_burst_body(), order_keys(guard.keys(), job.key, keys),
                                      std::move(due)),
                    0);
 }

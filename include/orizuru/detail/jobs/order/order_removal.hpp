@@ -17,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -63,19 +62,15 @@ return 1
 /// Returns whether the element was there. Throws as Connection::command.
 inline bool take_out_of_order(Connection& connection, const Keys& keys, const KeyTurn& turn,
                               const std::string& place, std::string_view element) {
-    std::vector<std::string> script_keys = order_keys(keys, turn.key);
-    script_keys.push_back(place);
-    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 4, script_keys,
-                                     turn.digits, element));
+    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 4,
+                                     order_keys(keys, turn.key, {place}), turn.digits, element));
 }
 /// Does the same for one that goes to another queue, with the payload that it has there.
 inline bool move_out_of_order(Connection& connection, const Keys& keys, const KeyTurn& turn,
                               const std::string& place, std::string_view element,
                               const Keys& target, std::string_view payload) {
-    std::vector<std::string> script_keys = order_keys(keys, turn.key);
-    script_keys.push_back(place);
-    script_keys.push_back(target.source());
-    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 5, script_keys,
+    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 5,
+                                     order_keys(keys, turn.key, {place, target.source()}),
                                      turn.digits, element, payload));
 }
 
