@@ -2,13 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Reads and changes Redis for a Dashboard, by the queries of requests.
+// Reads Redis for a Dashboard, by the queries of requests, and has it changed.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
+#include <orizuru/detail/ops/web/dashboard_steps.hpp>
 #include <orizuru/detail/ops/web/dead_messages.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/keys_and_groups_rows.hpp>
@@ -19,7 +20,6 @@
 #include <orizuru/detail/ops/web/recent_answers.hpp>
 #include <orizuru/detail/ops/web/worker_rows.hpp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/jobs/pause.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
 #include <orizuru/ops/inspector.hpp>
 
@@ -173,13 +173,8 @@ class DashboardData {
     [[nodiscard]] std::string key(const std::string& query) {
         const std::string queue = parameter(query, "queue");
         return shared("key?", query, [&] {
-            Json rows = Json::array();
-            if (auto found = m_inspector.key(queue, parameter(query, "key"))) {
-                for (PlacedMessage& message : found->out) {
-                    rows.push_back(row(queue, std::move(message)));
-                }
-            }
-            return json_text({{"messages", std::move(rows)}});
+            auto found = m_inspector.key(queue, parameter(query, "key")).value_or(KeyState());
+            return json_text({{"messages", rows(queue, std::move(found.out))}});
         });
     }
 
@@ -216,25 +211,21 @@ class DashboardData {
     /// A message as it was listed.
     [[nodiscard]] std::string message(const std::string& query) const {
         const std::string id = parameter(query, "id");
-        return json_text(m_view.whole(id, *listed(id)));
+        return json_text(m_view.whole(id, *listed(m_listed, id)));
     }
     [[nodiscard]] std::string payload(const std::string& query) const {
         if (!m_view.shows_bytes()) {
             throw HttpRefusal{404, "payloads are not shown"};
         }
-        const auto message = listed(parameter(query, "id"));
+        const auto message = listed(m_listed, parameter(query, "id"));
         return std::string(MessageView::payload(*message, message->message.job()));
     }
 
-    /// Takes a step: says whether it was done, and which sample shows it at the latest; of `clear`
-    /// and `run-all` also how many it has changed, and whether it has to be taken again, `until`
-    /// the same time.
+    /// Takes one of DashboardSteps: adds which sample shows it at the latest.
     [[nodiscard]] std::string step(std::string_view name, const std::string& query) {
         expect_redis();
         const std::lock_guard lock(m_asking);
-        Json answer = name == "clear"     ? change_dead_of(query, DeadStep::remove)
-                      : name == "run-all" ? change_dead_of(query, DeadStep::run)
-                                          : Json{{"done", take(name, query)}};
+        Json answer = DashboardSteps(m_inspector, m_endpoint, m_listed).take(name, query);
         m_recent.forget();
         answer["sample"] = m_sampler.renew();
         return json_text(answer);
@@ -270,75 +261,27 @@ class DashboardData {
         }
     }
 
-    /// A step on all dead messages, or on those with an error.
-    [[nodiscard]] Json change_dead_of(const std::string& query, DeadStep step) {
-        if (parameter(query, "place") != "dead") {
-            throw HttpRefusal{400, "only dead messages are changed all at once"};
-        }
-        const std::string queue = parameter(query, "queue");
-        auto until = time_parameter(query, "until");
-        until = until ? until : m_inspector.state(queue).now;
-        const DeadFilter filter(query_value(query, "reason").value_or(""), until);
-        const DeadStepResult result = change_dead(m_inspector, queue, step, filter);
-        return {{"done", result.changed > 0},
-                {"changed", result.changed},
-                {"more", result.more},
-                {"until", json_of(until)}};
-    }
     /// The newest of the dead with an error, and how many there are.
     [[nodiscard]] Json dead_with(const std::string& queue, const std::string& reason) {
         const DeadFilter filter(reason, m_inspector.state(queue).now);
         ChosenDead chosen = list_dead(m_inspector, queue, filter, page_size);
-        Json rows = Json::array();
-        for (PlacedMessage& message : chosen.first) {
-            rows.push_back(row(queue, std::move(message)));
-        }
-        const bool more = rows.size() < chosen.count;
-        return {{"messages", std::move(rows)},
+        const bool more = chosen.first.size() < chosen.count;
+        return {{"messages", rows(queue, std::move(chosen.first))},
                 {"more", more},
                 {"count", chosen.count},
                 {"allCounted", chosen.all_counted},
                 {"until", json_of(filter.until())}};
     }
-    [[nodiscard]] bool take(std::string_view name, const std::string& query) {
-        if (name == "pause" || name == "resume") {
-            Pause pause(m_endpoint, parameter(query, "queue"));
-            name == "pause" ? pause.pause() : pause.resume();
-            return true;
-        }
-        if (name == "forget") {
-            return m_inspector.forget(parameter(query, "queue"));
-        }
-        if (name != "run" && name != "remove" && name != "move" && name != "cancel") {
-            throw HttpRefusal{404, "there is no such step"};
-        }
-        const auto message = listed(parameter(query, "id"));
-        if (name == "move") {
-            return m_inspector.move(message->queue, message->message, parameter(query, "to"));
-        }
-        if (name == "cancel") {
-            const auto job = message->message.job();
-            if (!job) {
-                throw HttpRefusal{400, "it is no job"};
-            }
-            return m_inspector.cancel(message->queue, job->id,
-                                      query_value(query, "reason").value_or("")) !=
-                   CancelResult::not_found;
-        }
-        return name == "run" ? m_inspector.run_now(message->queue, message->message)
-                             : m_inspector.remove(message->queue, message->message);
-    }
-
     [[nodiscard]] Json row(const std::string& queue, PlacedMessage message) {
         const auto [id, kept] = m_listed.keep(queue, std::move(message));
         return m_view.row(id, *kept);
     }
-    [[nodiscard]] ListedMessages::Handle listed(const std::string& id) const {
-        auto found = m_listed.find(id);
-        if (!found) {
-            throw HttpRefusal{404, "the message was listed too long ago"};
+    [[nodiscard]] Json rows(const std::string& queue, std::vector<PlacedMessage> messages) {
+        Json rows = Json::array();
+        for (PlacedMessage& message : messages) {
+            rows.push_back(row(queue, std::move(message)));
         }
-        return found;
+        return rows;
     }
 
     const std::chrono::milliseconds m_refresh;

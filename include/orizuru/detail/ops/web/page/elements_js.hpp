@@ -25,6 +25,11 @@ export function el(tag, attributes = {}, ...children) {
     return node;
 }
 
+export function head(...columns) {
+    return el('thead', {}, el('tr', {}, ...columns.map(
+        ([name, style]) => el('th', {class: style, scope: 'col'}, name))));
+}
+
 // Leaves alone what is right, so that a selection and a click in progress stay.
 export function fill(node, text, style = '') {
     if (node.textContent !== text) {
@@ -74,7 +79,7 @@ export function plain(text) {
         c => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-// The same on one line.
+// Puts it on one line, too.
 export function line(text) {
     return plain(text.replace(/\s+/g, ' '));
 }
@@ -83,7 +88,7 @@ export function number(value) {
     return value.toLocaleString('en');
 }
 
-// What a message was blamed for.
+// Tells what a message was blamed for.
 export function deaths(count) {
     return count > 0 ? `for ${number(count)} ${count === 1 ? 'death' : 'deaths'}` : '';
 }

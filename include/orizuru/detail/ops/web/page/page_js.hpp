@@ -9,7 +9,7 @@
 namespace orizuru::detail::web {
 
 inline constexpr std::string_view page_js = R"js(
-// What the address asks for, kept up to date: the next question follows the last answer, and none is
+// Keeps up to date what the address asks for: the next question follows the last answer; none is
 // asked while nobody can see the page, or a dialog is open over it.
 
 import {get, post, setToken, takeToken} from './api.js';

@@ -12,7 +12,7 @@ inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
 
 import {get} from './api.js';
-import {bars, confirming, deaths, decoded, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
+import {bars, confirming, deaths, decoded, duration, el, fill, fillRows, head, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
 import {groupsTable, keysTable} from './waits.js';
@@ -23,7 +23,7 @@ const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected
     suspected: 'Enqueued', dead: 'Died'};
 const NOTES = {held: 'Worker', suspected: 'Blamed', dead: 'Reason'};
 
-// When it was enqueued, is due, or died, seen from now.
+// Tells when it was enqueued, is due, or died, seen from now.
 function when(message, now) {
     const time = message.time ?? message.job?.enqueuedAt ?? null;
     if (time === null) {
@@ -106,12 +106,8 @@ function daysOf(key) {
 
 function messagesTable(app, key, place, first) {
     const body = el('tbody');
-    const table = el('table', {class: 'messages'}, el('thead', {}, el('tr', {},
-        el('th', {class: 'text', scope: 'col'}, 'Message'),
-        el('th', {class: 'text rare', scope: 'col'}, NOTES[place] ?? 'Last error'),
-        el('th', {class: 'rarer', scope: 'col'}, 'Try'),
-        el('th', {class: 'rarer', scope: 'col'}, 'Size'),
-        el('th', {scope: 'col'}, TIMES[place]))), body);
+    const table = el('table', {class: 'messages'}, head(['Message', 'text'],
+        [NOTES[place] ?? 'Last error', 'text rare'], ['Try', 'rarer'], ['Size', 'rarer'], [TIMES[place]]), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'Nothing here.');
     const to = at => `#/queue/${key}/${place}/${at}`;
     const back = el('a', {href: to(Math.max(0, first - PAGE))}, '← Back');

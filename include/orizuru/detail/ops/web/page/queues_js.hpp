@@ -12,7 +12,7 @@ inline constexpr std::string_view queues_js = R"js(
 // The first page: all queues in one table. And the page of all workers.
 
 import {get} from './api.js';
-import {draw, duration, el, fill, fillRows, line, number, sparkline} from './elements.js';
+import {draw, duration, el, fill, fillRows, head, line, number, sparkline} from './elements.js';
 
 // The latest points of the sparklines that are shown: asked for once for each step.
 let history = {queues: {}, most: 120, step: 0, lastStep: null};
@@ -70,7 +70,7 @@ function behindTitle({behind}) {
     return behind > 0 ? `${number(behind)} wait behind others of their keys` : '';
 }
 
-// What is wrong with a queue, beside its name.
+// Labels what is wrong with a queue, beside its name.
 export function tags(queue) {
     const idle = queue.waiting + queue.suspected > 0 && queue.consumers === queue.unheard && !queue.paused;
     return [queue.paused && 'paused', idle && 'no workers',
@@ -133,11 +133,6 @@ function updateRow(row, queue) {
         failed === null || failed === 0 ? 'zero' : failed > MANY ? 'bad' : '');
     row.pause.update(queue);
     draw(row.spark, doneOf(queue), history.most);
-}
-
-function head(...columns) {
-    return el('thead', {}, el('tr', {}, ...columns.map(
-        ([name, style]) => el('th', {class: style, scope: 'col'}, name))));
 }
 
 const PAGE = 50; // as the server has it

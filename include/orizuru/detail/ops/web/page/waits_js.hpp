@@ -12,7 +12,7 @@ inline constexpr std::string_view waits_js = R"js(
 // Two tabs of a queue: its keys, with how many jobs wait for each, and its groups.
 
 import {get} from './api.js';
-import {duration, el, fill, fillRows, line, moment, number} from './elements.js';
+import {duration, el, fill, fillRows, head, line, moment, number} from './elements.js';
 import {openMessage} from './message.js';
 
 const PAGE = 50; // as the server has it
@@ -20,8 +20,7 @@ const PAGE = 50; // as the server has it
 // The rows of a route, with links to those before and behind them.
 function rowsTable(key, tab, first, heads, make, update) {
     const body = el('tbody');
-    const table = el('table', {}, el('thead', {}, el('tr', {}, ...heads.map(
-        ([name, style]) => el('th', {class: style, scope: 'col'}, name)))), body);
+    const table = el('table', {}, head(...heads), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'Nothing here.');
     const to = at => `#/queue/${key}/${tab}/${at}`;
     const back = el('a', {href: to(Math.max(0, first - PAGE))}, '← Back');
