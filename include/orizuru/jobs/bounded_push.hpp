@@ -10,9 +10,8 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
-#include <orizuru/error.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>
 
@@ -71,7 +70,7 @@ void validate(const QueueBound& bound);
 ///     not know the script, or the user has no right to EVALSHA.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
-/// When Redis is full, the push is refused as OOM, and nothing is dropped. Without a right to the
+/// A full Redis refuses the push as OOM, and nothing is dropped. Without a right to the
 /// lock of a job that is to be dropped, the push is refused as NOPERM; but a lock of another queue
 /// merely stays.
 template <MessageEncodable T>
@@ -79,22 +78,12 @@ template <MessageEncodable T>
                                        const std::type_identity_t<T>& message,
                                        const QueueBound& bound) {
     detail::validate(bound);
-    std::string payload;
-    detail::encode(message, payload, producer.options().max_payload);
+    const std::string payload = detail::encoded(message, producer.options().max_payload);
     const auto run = [&](std::string_view command, std::string_view script) {
         return producer.command(command, script, 1, producer.keys().source(), bound.max_length,
                                 bound.overflow == Overflow::refuse ? "refuse" : "drop", payload);
     };
-    const detail::CachedScript& script = detail::push_bounded_script();
-    try {
-        return detail::bounded_push(run("EVALSHA", script.sha1()));
-    } catch (const ReplyError& error) {
-        // A user may have the right to EVAL alone. A script that was refused has changed nothing.
-        if (error.code() != "NOPERM" && detail::remedy_for(error) != detail::Remedy::send_body) {
-            throw;
-        }
-    }
-    return detail::bounded_push(run("EVAL", script.source()));
+    return detail::bounded_push(detail::run_by_either(detail::push_bounded_script(), run));
 }
 
 } // namespace orizuru

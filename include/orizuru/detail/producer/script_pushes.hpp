@@ -6,8 +6,8 @@
 
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/scripts/cached_script.hpp>
+#include <orizuru/detail/redis/scripts/run_script.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 
@@ -41,7 +41,9 @@ class ScriptPushes {
             return;
         }
         try {
-            push();
+            run_by_either(m_script, [this](std::string_view name, std::string_view script) {
+                run(name, script);
+            });
         } catch (Error& error) {
             PushCount::set(error, m_done);
             throw;
@@ -52,19 +54,6 @@ class ScriptPushes {
     }
 
   private:
-    void push() {
-        try {
-            run("EVALSHA", m_script.sha1());
-            return;
-        } catch (const ReplyError& error) {
-            // A user may have the right to EVAL alone. A script that was refused has changed
-            // nothing.
-            if (error.code() != "NOPERM" && remedy_for(error) != Remedy::send_body) {
-                throw;
-            }
-        }
-        run("EVAL", m_script.source());
-    }
     void run(std::string_view name, std::string_view script) {
         std::string command;
         begin_command(command, 3 + m_keys.size() + 2 * m_count);

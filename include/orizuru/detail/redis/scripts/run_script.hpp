@@ -28,4 +28,18 @@ Reply run_script(Connection& connection, std::string_view about, const CachedScr
     return connection.command(about, "EVAL", script.source(), arguments...);
 }
 
+/// Calls run("EVALSHA", name), and then run("EVAL", text) where Redis does not know the script, or
+/// the user has the right to EVAL alone: a script that was refused has changed nothing.
+template <class Run>
+auto run_by_either(const CachedScript& script, Run run) {
+    try {
+        return run("EVALSHA", script.sha1());
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM" && remedy_for(error) != Remedy::send_body) {
+            throw;
+        }
+    }
+    return run("EVAL", script.source());
+}
+
 } // namespace orizuru::detail
