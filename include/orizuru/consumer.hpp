@@ -50,7 +50,7 @@ class Consumer : detail::NoCodec<T, detail::Coding::decode> {
 /// Rejected messages and those of dead consumers come back only where a collector of the queue
 /// runs: a BackgroundCollector beside the consumer, or a GarbageCollector anywhere.
 ///
-/// When decoding a message throws std::bad_alloc, `next` throws it too. The message keeps its
+/// If decoding a message throws std::bad_alloc, `next` throws it too. The message keeps its
 /// place, and the following call hands it out first. That call waits until 100 ms after the first
 /// failure, or 1 s after the second; a stop or an earlier timeout ends the wait. The third failure
 /// in a row sends the message to the dead list with a DecodeError: a Codec may ask for memory that
@@ -125,7 +125,7 @@ class Consumer<T> {
 
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
     /// Returns how many acks since the last flush came too late: those messages are redelivered.
-    /// When it returns 0, none of the messages acked so far is redelivered.
+    /// If it returns 0, none of the messages acked so far is redelivered.
     /// Throws ConnectionError if Redis is unreachable, ReplyError if it refuses; acks stay queued.
     std::size_t flush() { return m_core.flush(); }
 

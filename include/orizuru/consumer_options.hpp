@@ -54,7 +54,7 @@ struct ConsumerOptions {
 
     /// Called after each beat that Redis confirms, on a thread of its own; its exceptions are
     /// swallowed. A slow one delays no beat: it is called once for all beats that came meanwhile.
-    /// What it refers to must outlive the consumer and its guards: unsettled ones keep beats going.
+    /// All it refers to must outlive the consumer and its guards: unsettled ones keep beats going.
     std::function<void()> on_beat = {};
 };
 

@@ -10,7 +10,7 @@
 //
 //     worker.handle_keyed<Order>("orders", [](const Order& order) { ship(order); });
 //
-// Of each key one job is in the queue, or held, or waits for its next try; all others wait behind
+// One job of each key is in the queue, or held, or waits for its next try; all others wait behind
 // it. So a failure holds up its key and no other, and a customer with 100,000 jobs holds up nobody:
 // the next job of a key goes behind the jobs of all others. The order of a key is that in which
 // Redis got the pushes.

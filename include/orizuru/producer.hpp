@@ -36,7 +36,7 @@ class Producer : detail::NoCodec<T, detail::Coding::encode> {
 
 /// Pushes messages to one queue: one connection, for one thread at a time.
 ///
-/// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
+/// Redis has the messages when an operation returns. When it throws, ConnectionError::in_doubt()
 /// says whether Redis may still have them; the producer repeats nothing that Redis may have done.
 /// You can use it again after any error: it reconnects.
 ///

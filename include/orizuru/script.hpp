@@ -25,7 +25,7 @@ class CachedScript;
 /// A settlement as the body of a Lua function with three parameters: KEYS and ARGV (the caller's
 /// own, from 1) and payload (the message's bytes).
 ///
-/// The same step then removes the message from the consumer's list. To refuse, a body returns an
+/// One step runs it and removes the message from the consumer's list. To refuse, a body returns an
 /// error before its first write; the message then stays where it is. It also stays when a command
 /// of the body fails, but so do the body's earlier writes. A body that writes more than once
 /// therefore first checks the types of its keys and the user's rights:

@@ -70,9 +70,9 @@ void validate(const QueueBound& bound);
 ///     not know the script, or the user has no right to EVALSHA.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
-/// A full Redis refuses the push as OOM, and nothing is dropped. Without a right to the
-/// lock of a job that is to be dropped, the push is refused as NOPERM; but a lock of another queue
-/// merely stays.
+/// A full Redis refuses the push as OOM, and nothing is dropped. Without a right to the lock of a
+/// job that is to be dropped, the push is refused as NOPERM; but a lock of another queue merely
+/// stays.
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer,
                                        const std::type_identity_t<T>& message,

@@ -46,7 +46,7 @@ struct DashboardOptions {
     std::function<std::string(std::string_view queue, std::string_view payload)> format_payload =
         {};
     /// Time between two reads of the numbers of all queues while somebody looks, 100 ms to 1 min.
-    /// When reading takes more than a twentieth of that, it is done less often, down to a fifth.
+    /// A read that takes more than a twentieth of that is done less often, down to a fifth.
     std::chrono::milliseconds refresh = std::chrono::seconds(2);
     /// Time between two of the 120 points of a queue's sparkline, 100 ms to 1 h. The numbers are
     /// read as often when nobody looks.

@@ -140,7 +140,7 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
         const bool has_payload = place != Place::dead || message.time;
         return (change == Change::removal || has_payload) && chosen(message);
     };
-    // What it must look at again must not keep it from ever ending.
+    // Messages that it must look at again must not keep it from ever ending.
     for (std::int64_t unseen = 2 * length + 1000; !ended && unseen > 0 && changed < limit;) {
         const auto most = std::min(unseen, static_cast<std::int64_t>(chunk.next()));
         std::vector<PlacedMessage> found = look_back(keys, place, position, most, length);

@@ -65,7 +65,7 @@ class Inbox {
     ///     is before it, the COMMIT behind it. Its isolation level is the database's default, which
     ///     the connection string can change: options='-c
     ///     default_transaction_isolation=serializable'. `f` must not end it.
-    /// When another transaction is in the way (a deadlock, a serialization failure) or the
+    /// If another transaction is in the way (a deadlock, a serialization failure) or the
     ///     connection is lost, all is rolled back and tried again: `f` may be called several times,
     ///     and is committed once. It tries only once more when PostgreSQL has ended its session for
     ///     a timeout (idle_in_transaction_session_timeout, transaction_timeout): the second time
@@ -109,7 +109,7 @@ class Inbox {
     ///         for (std::size_t position : fresh) { ... }
     ///     });
     ///
-    /// When `f` throws, or another transaction has one of the ids for as long as `wait`, all is
+    /// If `f` throws, or another transaction has one of the ids for as long as `wait`, all is
     /// rolled back, and each id is run in a transaction of its own: the one that fails or is busy
     /// holds up no other. `f` then gets one position at a time. The results are in the order of the
     /// ids.

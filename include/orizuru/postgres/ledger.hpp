@@ -154,7 +154,7 @@ class Ledger {
     /// `f` must not end the transaction, nor swallow an error of PostgreSQL outside of a
     ///     pqxx::subtransaction, as the error has ended the transaction: the job has failed then
     ///     and runs again, although what `f` committed itself stays.
-    /// When another transaction is in the way or the connection is lost, all is rolled back and
+    /// If another transaction is in the way or the connection is lost, all is rolled back and
     ///     tried again: `f` may be called several times, and is committed once. It tries only once
     ///     more when PostgreSQL has ended its session for a timeout
     ///     (idle_in_transaction_session_timeout, transaction_timeout): the job has failed when it
@@ -175,7 +175,7 @@ class Ledger {
     ///     What `f` does is rolled back then, however it ends. A callback of the token runs on the
     ///     thread that renews all leases of this Ledger: it must neither block, nor throw, nor
     ///     destroy the Ledger.
-    /// What `f` returns, unless that is void, is the job's result: committed with the completion.
+    /// A value that `f` returns is the job's result, committed with the completion.
     ///     The job fails when it cannot be encoded, or takes more than max_payload.
     template <LedgerFunction<pqxx::work&> F>
     LedgerOutcome run(std::string_view id, F f) {
@@ -199,7 +199,7 @@ class Ledger {
     ///         for (std::size_t position : claimed) { ... }
     ///     });
     ///
-    /// When `f` throws, or a lease has ended meanwhile, all is rolled back, and each job is
+    /// If `f` throws, or a lease has ended meanwhile, all is rolled back, and each job is
     /// finished in a transaction of its own: one that fails holds up no other. `f` then gets one
     /// position at a time, as it does for jobs that another transaction has locked, and for one job
     /// alone. The outcomes are in the order of the ids; the second of equal ids is `repeated`, or

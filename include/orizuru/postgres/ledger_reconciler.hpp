@@ -21,7 +21,7 @@
 // reason, in a try of its own: it is tried again later, or dead. When several messages of one try
 // are buried, the first counts. The entry stays on the dead list.
 //
-// When you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
+// If you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
 // `ledger` in Redis, too (keys.hpp).
 
 #include <orizuru/detail/base/config.hpp>

@@ -89,7 +89,7 @@ class Worker {
     /// that is no Job<T> goes to the dead list with the reason; a job of a kind that has no handler
     /// here fails, as a newer worker may have one.
     ///
-    /// When Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
+    /// If Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
     /// nothing more is fetched from the queue until it is accepted.
     ///
     /// A handler that takes a JobDone behind its other arguments may return before its job has
@@ -231,7 +231,7 @@ class Worker {
     /// one of these is called behind that. When `run` returns, the former
     /// actions of these four signals are back; other signals are left alone, and so is one of the
     /// four that was ignored. A child process that a handler forks has the former actions, too.
-    /// When `run` throws, a SIGTERM or SIGINT that came before is raised again, unless a handler of
+    /// If `run` throws, a SIGTERM or SIGINT that came before is raised again, unless a handler of
     /// the program's has had it.
     ///
     /// Throws std::logic_error without a queue or a handler, when it is called twice, and when

@@ -3,7 +3,7 @@
 #pragma once
 
 // Places the definitions that are no templates. By default each header includes its own, inline.
-// When the whole program defines ORIZURU_SEPARATE_COMPILATION, no header does, and one translation
+// If the whole program defines ORIZURU_SEPARATE_COMPILATION, no header does, and one translation
 // unit includes <orizuru/src.hpp>, which has them all.
 
 #ifdef ORIZURU_SEPARATE_COMPILATION

@@ -15,8 +15,8 @@
 
 namespace orizuru::detail {
 
-/// The number that the whole text is, as Redis writes a score: 17 digits, an exponent, inf or -inf.
-/// Nothing when it is none.
+/// Reads the whole text as Redis writes a score: 17 digits, an exponent, inf or -inf. Returns
+/// nothing for any other text.
 [[nodiscard]] inline std::optional<double> decimal_number(const std::string& text) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (text == "inf" || text == "-inf") {

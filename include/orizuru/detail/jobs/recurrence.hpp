@@ -18,8 +18,8 @@ inline constexpr std::size_t most_recurrences = 1000;
 // In one step, unless one message has more: no step holds up Redis for long.
 inline constexpr std::size_t most_bytes_recurring = std::size_t{1} << 20;
 
-// When a clock is set back by at most this much, recurrences wait until it catches up. More than
-// the offset of any time zone, to which a clock may have been set by mistake.
+// Recurrences wait for a clock that was set back by at most this much to catch up. It exceeds the
+// offset of any time zone, to which a clock may have been set by mistake.
 inline constexpr std::chrono::hours longest_set_back(24);
 
 // KEYS[1] recurring; ARGV names. Returns Redis' time, then what the hash has for each name, once it

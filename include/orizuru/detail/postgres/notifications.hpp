@@ -4,8 +4,8 @@
 
 // Waiting for a NOTIFY: on a connection of its own, as a poll that a stop and a deadline end.
 //
-// What was committed before the channel is listened to is not told of: listen, then look, then
-// wait. A NOTIFY comes when its transaction is committed and can be seen.
+// Listen, then look, then wait: a commit before the LISTEN sends it no NOTIFY. A NOTIFY comes when
+// its transaction is committed and can be seen.
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/client.hpp>

@@ -135,7 +135,7 @@ inline void OutboxRounds::run(const std::stop_token& token) {
 
 inline void OutboxRounds::sleep(TimePoint until, Notifications& notifications,
                                 const std::stop_token& token) {
-    // When commits under way take too long to wait for, none of them wakes it.
+    // Commits under way that take too long to wait for do not wake it.
     constexpr std::chrono::milliseconds next_look_at_missed(500);
     const bool told_of_all = m_stepper.doze(until);
     const Round last = round(Clock::now(), token);

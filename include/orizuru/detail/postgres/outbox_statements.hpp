@@ -10,8 +10,8 @@ namespace orizuru::detail {
 
 // Begins each transaction of a relay.
 //
-// What is read behind the lock must have a snapshot of its own, whatever the database's default
-// isolation is: else it shows what those who had the lock before have sent and deleted.
+// A read behind the lock must have a snapshot of its own, whatever the database's default isolation
+// is: else it shows what those who had the lock before have sent and deleted.
 // And a step must cost the same however much waits: the tables are empty and full in turns, and
 // what their statistics say is wrong when it matters. Each row is found by its key.
 inline constexpr std::string_view begin_step = R"sql(

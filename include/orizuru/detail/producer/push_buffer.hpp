@@ -309,7 +309,7 @@ inline void PushBuffer::sleep(Lock& lock) {
         m_next_look = m_due;
     }
     if (backlog().size() == 0 || m_closing || m_line.taken()) {
-        // Nothing to do; the thread that has the line calls look_by() in time.
+        // The thread that has the line calls look_by() in time.
     } else if (pipeline().in_flight() == 0) {
         if (backlog().waiting()) {
             m_next_look = std::min(m_next_look, backlog().retry_at());

@@ -39,7 +39,7 @@ class TlsContext final : public Security {
         SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
         SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
         SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-        // What a stream has to send may move in memory before it is sent.
+        // The bytes that a stream has to send may move in memory meanwhile.
         SSL_CTX_set_mode(context,
                          SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);

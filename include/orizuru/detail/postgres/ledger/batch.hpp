@@ -61,8 +61,8 @@ class LedgerBatch {
     std::vector<std::optional<LedgerOutcome>> m_outcomes;
     std::unordered_map<std::string_view, std::size_t> m_first; ///< positions of different ids
     std::exception_ptr m_error;                                ///< the first
-    // What one claim could not have is claimed by the same name, as that claim may be committed
-    // although its answer was lost.
+    // Jobs that one claim could not have are claimed by the same name, as that claim may be
+    // committed although its answer was lost.
     std::string m_name = m_book.next_name();
 };
 

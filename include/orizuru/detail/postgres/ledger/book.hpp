@@ -253,8 +253,8 @@ inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims,
             transaction.quote(claims.front().worker) + ", " + m_longest_idle + ")");
         const auto count = completed[0][0].as<std::size_t>();
         if (count != claims.size()) {
-            // Of none because all are, by a COMMIT that was not answered; or some are not this
-            // run's any more.
+            // It completes none if a COMMIT without an answer has completed all; else some belong
+            // to this run no more.
             return count == 0 && before(transaction, claims.front()) == LedgerOutcome::completed;
         }
         transaction.commit();

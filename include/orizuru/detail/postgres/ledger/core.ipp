@@ -61,7 +61,7 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-// What has its default is left out: each value of each row costs.
+// Leaves out columns that have their default: each value of each row costs.
 ORIZURU_INLINE SharedColumns LedgerCore::columns_of(const LedgerJobOptions& options,
                                                     std::string_view who) const {
     validate(options);

@@ -109,8 +109,8 @@ template <class Row>
 [[nodiscard]] inline std::vector<LedgerEntry> list_ledger(Pool& pool, const std::string& queue,
                                                           LedgerState state, std::size_t most,
                                                           const std::string& after) {
-    // What has not ended is read by its index and sorted: by the order of ids the planner might
-    // read all that has.
+    // Jobs that have not ended are read by their index and sorted: by the order of ids the planner
+    // might read all that have.
     const bool ended = state == LedgerState::completed || state == LedgerState::dead;
     const bool has_time = state == LedgerState::running || state == LedgerState::failed;
     const std::string sql = pool.sql(

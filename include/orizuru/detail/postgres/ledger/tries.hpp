@@ -56,7 +56,7 @@ struct LedgerNextTry {
                          std::hash<std::string>()(job)),
                 text};
     } catch (...) {
-        // Nothing says when to try again, and it must not be tried for ever.
+        // Without a time for its next try it must not be tried for ever.
         return tell_thrown([&](std::string_view what) {
             return LedgerNextTry{std::nullopt, text + "; its backoff: " + storable_reason(what)};
         });
