@@ -147,9 +147,7 @@ TEST_CASE_FIXTURE(Groups, "members may be in several queues of one hash tag, of 
 TEST_CASE_FIXTURE(Groups, "a failed try does not count, and the group waits for the next one") {
     push({"a", "b"});
     group.commit();
-    auto chosen = options();
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle<Raw>("q",
                        [this, tries = 0](const Raw& payload) mutable {
                            handled.add(payload.bytes);
@@ -275,9 +273,7 @@ TEST_CASE_FIXTURE(Groups, "a handler's guard may bury a member, but not end it o
 TEST_CASE_FIXTURE(Groups, "a member that is put off, also to another queue, stays one") {
     push({"a"});
     group.commit();
-    auto chosen = options();
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle<Raw>("q", [this](JobContext<Raw>& job) {
         handled.add(job->payload.bytes);
         if (handled.size() == 1) {

@@ -162,15 +162,20 @@ TEST_CASE_FIXTURE(Ends, "one that is moved, run now or redriven stays a member")
     }
 }
 
-/// Takes the one message and dies with it.
-void hold_and_die(const std::string& uri) {
+/// Takes the one message and dies with it; a collector buries it.
+void hold_and_die(Ends& ends) {
     orizuru::test::Child child([&] {
-        Consumer<Job<Raw>> consumer(uri, "q", {.lease = 500ms});
+        Consumer<Job<Raw>> consumer(ends.uri, "q", {.lease = 500ms});
         const auto held = consumer.next(1s);
         ::kill(::getpid(), SIGKILL);
         return held ? 0 : 1;
     });
     CHECK(child.status() == -1);
+    for (const std::string& heartbeat : ends.redis.keys("orizuru:{q}:heartbeat:*")) {
+        ends.redis.del(heartbeat);
+    }
+    GarbageCollector collector(ends.uri, "q", {.max_recoveries = 0, .grace = 0ms});
+    CHECK(eventually([&] { return collector.collect().buried == 1; }));
 }
 
 TEST_CASE_FIXTURE(Ends, "one that is cancelled is dead, and counts where the dead count") {
@@ -190,12 +195,7 @@ TEST_CASE_FIXTURE(Ends, "what kills its consumers is buried, and counts where th
     SUBCASE("the group waits") {}
     SUBCASE("the dead count") { on_dead = OnDead::count; }
     begin(on_dead);
-    hold_and_die(uri);
-    for (const std::string& heartbeat : redis.keys("orizuru:{q}:heartbeat:*")) {
-        redis.del(heartbeat);
-    }
-    GarbageCollector collector(uri, "q", {.max_recoveries = 0, .grace = 0ms});
-    CHECK(eventually([&] { return collector.collect().buried == 1; }));
+    hold_and_die(*this);
     CHECK(pending() == (on_dead == OnDead::count ? 1 : 2));
     CHECK(failed() == (on_dead == OnDead::count ? 1 : 0));
     DeadList list(uri, "q");
@@ -214,12 +214,7 @@ TEST_CASE_FIXTURE(Ends, "numbers of a group that are none are told, and hold up 
         [&] { inspector.remove("q", only(Place::waiting)); });
     CHECK(why.find(key + " has no number") != std::string::npos);
     CHECK(redis.llen("q") == 1);
-    hold_and_die(uri);
-    for (const std::string& heartbeat : redis.keys("orizuru:{q}:heartbeat:*")) {
-        redis.del(heartbeat);
-    }
-    GarbageCollector collector(uri, "q", {.max_recoveries = 0, .grace = 0ms});
-    CHECK(eventually([&] { return collector.collect().buried == 1; }));
+    hold_and_die(*this);
     CHECK(redis.llen(dead) == 1);
     CHECK(held_jobs().empty());
 }

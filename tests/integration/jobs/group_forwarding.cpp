@@ -128,9 +128,7 @@ TEST_CASE_FIXTURE(
     redis.set("other", "no list");
     group.commit();
     push_jobs({"a"});
-    auto chosen = options();
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle<Raw>("q", write_down(), {.retry = {.max_attempts = 1}, .forward_to = {"other"}});
     const Running running(worker);
     for (std::size_t times = 1; times < 4; ++times) {

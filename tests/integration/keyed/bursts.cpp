@@ -25,6 +25,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bursts_test {
@@ -65,6 +66,17 @@ struct Bursts : Keyed {
                orizuru::QueueOptions chosen = {}, int burst = 10) {
         worker.handle_keyed<Raw>("q", handler(then), std::move(chosen), {.burst = burst});
     }
+    /// Does this in the job with this payload.
+    void begin_in(const std::string& payload, Worker& worker,
+                  const std::function<void(JobContext<Raw>&)>& then,
+                  orizuru::QueueOptions chosen = {}) {
+        const auto then_in = [=](JobContext<Raw>& job) {
+            if (job->payload.bytes == payload) {
+                then(job);
+            }
+        };
+        begin(worker, then_in, std::move(chosen));
+    }
 };
 
 TEST_CASE_FIXTURE(Bursts, "jobs of one key are handled in their order, and settled together") {
@@ -90,11 +102,9 @@ TEST_CASE_FIXTURE(Bursts,
     const std::string turn = turn_of_a();
     const Gate gate;
     Worker worker(uri, options(2));
-    begin(worker, [&](JobContext<Raw>& job) {
-        if (job->payload.bytes == "a2") {
-            CHECK(job.lease_valid());
-            gate.pass();
-        }
+    begin_in("a2", worker, [&](JobContext<Raw>& job) {
+        CHECK(job.lease_valid());
+        gate.pass();
     });
     const Running running(worker);
     REQUIRE(gate.reached());
@@ -122,12 +132,10 @@ TEST_CASE_FIXTURE(Bursts, "what somebody has put in the place of its jobs is not
     SUBCASE("when all are done") {}
     SUBCASE("when the last one fails") { fails = true; }
     Worker worker(uri, options());
-    begin(worker, [&](JobContext<Raw>& job) {
-        if (job->payload.bytes == "a3") {
-            gate.pass();
-            if (fails) {
-                throw std::runtime_error("not now");
-            }
+    begin_in("a3", worker, [&](auto&) {
+        gate.pass();
+        if (fails) {
+            throw std::runtime_error("not now");
         }
     });
     const Running running(worker);
@@ -190,9 +198,7 @@ TEST_CASE_FIXTURE(Bursts,
 TEST_CASE_FIXTURE(Bursts, "failures hold up their key alone, and it keeps its order") {
     push("a", {"a1", "a2", "a3", "a4", "a5"});
     push("b", {"b1", "b2", "b3"});
-    auto chosen = options(2);
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler(2));
     begin(worker,
           [](JobContext<Raw>& job) {
               const std::string& name = job->payload.bytes;
@@ -246,13 +252,11 @@ TEST_CASE_FIXTURE(Bursts, "a worker that stops settles what is done, and leaves 
     Worker worker(uri, chosen);
     // The second one goes on once it has heard of the stop.
     const auto begin_until_stop = [&](Worker& one, const std::function<void()>& then) {
-        begin(one, [&, then](JobContext<Raw>& job) {
-            if (job->payload.bytes == "a2") {
-                job.set_attribute("half", "done");
-                gate.pass();
-                CHECK(eventually([&] { return job.stop_token().stop_requested(); }));
-                then();
-            }
+        begin_in("a2", one, [&, then](JobContext<Raw>& job) {
+            job.set_attribute("half", "done");
+            gate.pass();
+            CHECK(eventually([&] { return job.stop_token().stop_requested(); }));
+            then();
         });
     };
     const auto second_is_back = [&] {
@@ -308,12 +312,10 @@ TEST_CASE_FIXTURE(Bursts,
     const Gate gate;
     Worker worker(uri, options());
     SUBCASE("while it runs") {
-        begin(worker, [&](JobContext<Raw>& job) {
-            if (job->payload.bytes == "a1") {
-                gate.pass();
-                CHECK(eventually([&] { return job.cancelled().has_value(); }));
-                throw std::runtime_error("cancelled");
-            }
+        begin_in("a1", worker, [&](JobContext<Raw>& job) {
+            gate.pass();
+            CHECK(eventually([&] { return job.cancelled().has_value(); }));
+            throw std::runtime_error("cancelled");
         });
         const Running running(worker);
         REQUIRE(gate.reached());
@@ -327,11 +329,7 @@ TEST_CASE_FIXTURE(Bursts,
         CHECK(job_of(entries[0].payload).payload.bytes == "a1");
     }
     SUBCASE("behind it") {
-        begin(worker, [&](JobContext<Raw>& job) {
-            if (job->payload.bytes == "a2") {
-                gate.pass();
-            }
-        });
+        begin_in("a2", worker, [&](auto&) { gate.pass(); });
         const Running running(worker);
         REQUIRE(gate.reached());
         CHECK(inspector.cancel("q", id, "sold out") == orizuru::CancelResult::requested);
@@ -352,12 +350,10 @@ TEST_CASE_FIXTURE(Bursts, "one whose turn was given away only removes its first 
     SUBCASE("where all succeed") {}
     SUBCASE("where one fails") { fails = true; }
     SUBCASE("before others have followed it") { last = "a1"; }
-    begin(worker, [&](JobContext<Raw>& job) {
-        if (job->payload.bytes == last) {
-            gate.pass();
-            if (fails) {
-                throw std::runtime_error("no");
-            }
+    begin_in(last, worker, [&](auto&) {
+        gate.pass();
+        if (fails) {
+            throw std::runtime_error("no");
         }
     });
     const Running running(worker);
@@ -489,13 +485,7 @@ TEST_CASE_FIXTURE(Bursts, "a lost lease ends it, and the jobs of it that were do
     push("a", {"a1", "a2", "a3"});
     const Gate gate;
     Worker worker(uri, options());
-    begin(worker,
-          [&](JobContext<Raw>& job) {
-              if (job->payload.bytes == "a2") {
-                  gate.pass();
-              }
-          },
-          {.lease = 300ms});
+    begin_in("a2", worker, [&](auto&) { gate.pass(); }, {.lease = 300ms});
     const Running running(worker);
     REQUIRE(gate.reached());
     // As a collector does, for which the worker is dead.

@@ -105,9 +105,7 @@ TEST_CASE_FIXTURE(Keyed, "of a key one job runs at a time, and jobs of other key
 TEST_CASE_FIXTURE(Keyed, "a failure holds up its key alone, until the job is done") {
     push("a", {"a1", "a2"});
     push("b", {"b1", "b2"});
-    auto chosen = options();
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle_keyed<Raw>("q",
                              [&, failures = 0](const Raw& payload) mutable {
                                  handled.add(payload.bytes);
@@ -229,10 +227,8 @@ TEST_CASE_FIXTURE(Keyed,
                   "a handler's guard may put a job off and release it, but not end it: the next "
                   "one would not come") {
     push("a", {"a1", "a2"});
-    auto chosen = options();
-    chosen.scheduler = orizuru::SchedulerOptions{.poll = 100ms};
     std::vector<std::string> refusals;
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle_keyed<Raw>("q", [&, first = true](JobContext<Raw>& context) mutable {
         handled.add(context->payload.bytes);
         if (!std::exchange(first, false)) {

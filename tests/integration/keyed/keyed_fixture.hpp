@@ -7,6 +7,7 @@
 
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/redis_client.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/keyed.hpp>
@@ -19,6 +20,17 @@
 
 namespace orizuru::test {
 
+/// The jobs that wait behind the one of the key that is out.
+inline Texts jobs_behind(RedisClient& redis, const std::string& key) {
+    Texts found;
+    for (const std::string& element : redis.lrange("orizuru:{q}:key:" + key)) {
+        if (element.size() > 16) {
+            found.push_back(WorkerFixture::job_of(element.substr(16)).payload.bytes);
+        }
+    }
+    return found;
+}
+
 struct Keyed : WorkerFixture {
     KeyedJobProducer<Raw> producer{uri, "q"};
 
@@ -28,16 +40,7 @@ struct Keyed : WorkerFixture {
         }
     }
     static std::string order(const std::string& key) { return "orizuru:{q}:key:" + key; }
-    /// The jobs that wait behind the one that is out.
-    Texts behind(const std::string& key) {
-        Texts found;
-        for (const std::string& element : redis.lrange(order(key))) {
-            if (element.size() > 16) {
-                found.push_back(job_of(element.substr(16)).payload.bytes);
-            }
-        }
-        return found;
-    }
+    Texts behind(const std::string& key) { return jobs_behind(redis, key); }
     /// The keys that are counted, with the jobs behind theirs, the sum of all below zero first.
     Texts counted() {
         Texts all;

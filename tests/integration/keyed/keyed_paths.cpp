@@ -4,6 +4,7 @@
 // What else takes the job of a key that is out away, path by path: each brings the key's next job,
 // or is refused, or is mended by the upkeep.
 
+#include "integration/keyed/keyed_fixture.hpp"
 #include "integration/worker/placed_jobs.hpp"
 #include "support/eventually.hpp"
 
@@ -34,6 +35,7 @@ using orizuru::detail::OrderSweep;
 using orizuru::detail::OrderUpkeep;
 using orizuru::test::contains;
 using orizuru::test::eventually;
+using orizuru::test::jobs_behind;
 using orizuru::test::message_of;
 using orizuru::test::PlacedJobs;
 using orizuru::test::places;
@@ -56,15 +58,7 @@ struct Paths : PlacedJobs {
     const std::string order = "orizuru:{q}:key:a";
     std::string ticketed; ///< `a1`
 
-    Texts behind() {
-        Texts found;
-        for (const std::string& element : redis.lrange(order)) {
-            if (element.size() > 16) {
-                found.push_back(job_of(element.substr(16)).payload.bytes);
-            }
-        }
-        return found;
-    }
+    Texts behind() { return jobs_behind(redis, "a"); }
     std::uint64_t counted_behind() {
         const orizuru::QueueState state = inspector.state("q");
         CHECK(state.keys == 1);

@@ -57,10 +57,6 @@ Texts numbers(int count) {
     return all;
 }
 
-struct LimitFixture : WorkerFixture {
-    std::int64_t taken() { return redis.command({"ZCARD", slots}).integer; }
-};
-
 /// Counts handlers that run at the same time.
 class AtOnce {
   public:
@@ -79,19 +75,27 @@ class AtOnce {
     std::atomic<int> m_most{0};
 };
 
+struct LimitFixture : WorkerFixture {
+    AtOnce at_once;
+
+    std::int64_t taken() { return redis.command({"ZCARD", slots}).integer; }
+    /// A handler that takes this time and records each payload.
+    auto work_for(std::chrono::milliseconds time) {
+        return [=, this](const Raw& payload) {
+            at_once.run(time);
+            handled.add(payload.bytes);
+        };
+    }
+};
+
 TEST_CASE_FIXTURE(LimitFixture, "no more handlers of a queue run at once, in all workers together, "
                                 "than its limit says, and each job runs once") {
     push_jobs(numbers(200));
-    AtOnce at_once;
     std::vector<std::unique_ptr<Worker>> workers;
     std::vector<std::unique_ptr<Running>> running;
     for (int i = 0; i < 3; ++i) {
         Worker& worker = *workers.emplace_back(std::make_unique<Worker>(uri, options(4)));
-        worker.handle<Raw>("q", [&](const Raw& payload) {
-            at_once.run(2ms);
-            handled.add(payload.bytes);
-        });
-        worker.limit("q", {.concurrency = 3});
+        worker.handle<Raw>("q", work_for(2ms)).limit("q", {.concurrency = 3});
         running.push_back(std::make_unique<Running>(worker));
     }
     REQUIRE(eventually([&] { return handled.size() >= 200; }));
@@ -135,15 +139,10 @@ TEST_CASE_FIXTURE(LimitFixture,
 
 TEST_CASE_FIXTURE(LimitFixture, "a worker that has found the queue empty runs what comes next, and "
                                 "keeps the limit") {
-    AtOnce at_once;
-    const auto handler = [&](const Raw& payload) {
-        at_once.run(5ms);
-        handled.add(payload.bytes);
-    };
     Worker one(uri, options(2));
     Worker other(uri, options(2));
-    one.handle<Raw>("q", handler).limit("q", {.concurrency = 1});
-    other.handle<Raw>("q", handler).limit("q", {.concurrency = 1});
+    one.handle<Raw>("q", work_for(5ms)).limit("q", {.concurrency = 1});
+    other.handle<Raw>("q", work_for(5ms)).limit("q", {.concurrency = 1});
     const Running first(one);
     const Running second(other);
     REQUIRE(so_many_wait(2));
@@ -200,17 +199,9 @@ TEST_CASE_FIXTURE(LimitFixture, "the slot of a process that was killed is free o
     WorkerOptions collecting = options(2);
     collecting.collect_interval = 50ms;
     Worker worker(uri, collecting);
-    AtOnce at_once;
-    worker
-        .handle<Raw>("q",
-                     [&](const Raw& payload) {
-                         at_once.run(5ms);
-                         handled.add(payload.bytes);
-                     },
-                     {.lease = 300ms})
-        .limit("q", {.concurrency = 1});
+    worker.handle<Raw>("q", work_for(5ms), {.lease = 300ms}).limit("q", {.concurrency = 1});
     const Running running(worker);
-    REQUIRE(eventually([&] { return redis.command({"ZCARD", slots}).integer == 1; }));
+    REQUIRE(eventually([&] { return taken() == 1; }));
     CHECK(handled.all().empty());
     killed.signal(SIGKILL);
     CHECK(eventually([&] { return handled.size() == 2; }));
@@ -219,7 +210,6 @@ TEST_CASE_FIXTURE(LimitFixture, "the slot of a process that was killed is free o
 
 TEST_CASE_FIXTURE(LimitFixture, "batches and jobs in flight have a slot while they run, and acks "
                                 "before or behind the handler make no difference") {
-    AtOnce at_once;
     Record<std::size_t> sizes;
     Worker worker(uri, options(4));
     worker
@@ -271,15 +261,8 @@ TEST_CASE_FIXTURE(LimitFixture, "jobs with keys keep their order within a limit"
             producer.push(key, {key + number});
         }
     }
-    AtOnce at_once;
     Worker worker(uri, options(4));
-    worker
-        .handle_keyed<Raw>("q",
-                           [&](const Raw& payload) {
-                               handled.add(payload.bytes);
-                               at_once.run(1ms);
-                           })
-        .limit("q", {.concurrency = 2});
+    worker.handle_keyed<Raw>("q", work_for(1ms)).limit("q", {.concurrency = 2});
     const Running running(worker);
     CHECK(eventually([&] { return handled.size() == 20; }));
     CHECK(at_once.most() <= 2);
@@ -555,7 +538,6 @@ TEST_CASE_FIXTURE(LimitFixture, "a rate and a concurrency hold together, for job
     const orizuru::Rate rate{20, 100ms};
     push_jobs(numbers(60));
     const Begun begun;
-    AtOnce at_once;
     std::vector<std::jthread> threads;
     std::mutex starting;
     Worker worker(uri, options(2));

@@ -4,7 +4,7 @@
 // Worker::limit where a worker is busy elsewhere, is passed over, was asleep, or shares its queue
 // with what cannot be read: nothing is held up, kept or lost for it.
 
-#include "integration/worker/worker_fixture.hpp"
+#include "integration/worker/in_flight.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
@@ -21,8 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,10 +46,15 @@ const FleetLimit one_slot{.concurrency = 1};
 // Well below the time after which a process asks by itself.
 constexpr auto soon = 10s;
 
-struct Hindrances : WorkerFixture {
+struct Hindrances : InFlightFixture {
     std::int64_t taken() { return redis.command({"ZCARD", slots}).integer; }
     bool handled_soon(std::size_t count) {
         return eventually([&] { return handled.size() == count; }, soon);
+    }
+    void end_kept() const {
+        for (JobDone& done : kept.take_all()) {
+            done();
+        }
     }
 };
 
@@ -79,30 +82,16 @@ TEST_CASE_FIXTURE(Hindrances,
         CHECK(handled_soon(1));
     }
     SUBCASE("in flight") {
-        std::mutex mutex;
-        std::vector<JobDone> open;
         Worker worker(uri, options(2));
-        worker
-            .handle<Raw>("q",
-                         [&](const Raw& payload, JobDone done) {
-                             const std::lock_guard lock(mutex);
-                             open.push_back(std::move(done));
-                             handled.add(payload.bytes);
-                         },
-                         {.concurrency = 3})
-            .limit("q", {.concurrency = 10});
+        worker.handle<Raw>("q", keep(), {.concurrency = 3}).limit("q", {.concurrency = 10});
         const Running running(worker);
-        for (const std::string payload : {"a", "b", "c"}) {
+        for (std::size_t count = 1; count <= 3; ++count) {
             REQUIRE(so_many_wait(1));
-            push_jobs({payload});
-            CHECK(eventually([&] { return handled.size() > 0 && handled.all().back() == payload; },
-                             soon));
+            push_jobs({"a"});
+            CHECK(eventually([&] { return kept.size() == count; }, soon));
         }
         CHECK(taken() == 3);
-        const std::lock_guard lock(mutex);
-        for (JobDone& done : open) {
-            done();
-        }
+        end_kept();
     }
 }
 
@@ -292,15 +281,12 @@ TEST_CASE_FIXTURE(Hindrances, "a queue without a rate touches no key of one") {
 TEST_CASE_FIXTURE(Hindrances,
                   "slots that stay are not written again with each that comes and goes") {
     constexpr int many = 200;
-    std::mutex mutex;
-    std::vector<JobDone> open;
     Worker worker(uri, options(2));
     worker
         .handle<Raw>("q",
                      [&](const Raw& payload, JobDone done) {
-                         const std::lock_guard lock(mutex);
                          if (payload.bytes == "long") {
-                             open.push_back(std::move(done));
+                             kept.add(payload.bytes, std::move(done));
                          } else {
                              handled.add(payload.bytes);
                              done();
@@ -310,10 +296,7 @@ TEST_CASE_FIXTURE(Hindrances,
         .limit("q", {.concurrency = 1000});
     push_jobs(Texts(many, "long"));
     const Running running(worker);
-    REQUIRE(eventually([&] {
-        const std::lock_guard lock(mutex);
-        return open.size() == many;
-    }));
+    REQUIRE(kept.has(many));
     REQUIRE(eventually([&] { return taken() == many; }));
     const std::int64_t before = runs_of("zadd");
     for (int i = 0; i < 20; ++i) {
@@ -321,10 +304,7 @@ TEST_CASE_FIXTURE(Hindrances,
         REQUIRE(eventually([&] { return handled.size() == static_cast<std::size_t>(i) + 1; }));
     }
     CHECK(runs_of("zadd") - before < many); // 20 are enough; a renewal would be one for each
-    const std::lock_guard lock(mutex);
-    for (JobDone& done : open) {
-        done();
-    }
+    end_kept();
 }
 
 } // namespace limit_hindrances_test

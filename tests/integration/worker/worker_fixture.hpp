@@ -217,6 +217,11 @@ struct WorkerFixture : QueueFixture {
                 .collect_interval = std::nullopt,
                 .on_event = diary.pen()};
     }
+    [[nodiscard]] WorkerOptions with_scheduler(int concurrency = 1) const {
+        WorkerOptions chosen = options(concurrency);
+        chosen.scheduler = SchedulerOptions{.poll = std::chrono::milliseconds(100)};
+        return chosen;
+    }
     /// A failed job waits for longer than any test runs.
     static QueueOptions much_later() {
         return {.retry = {.backoff = backoff::fixed(std::chrono::hours(1))}};

@@ -213,9 +213,8 @@ TEST_CASE_FIXTURE(WorkerFixture, "what is scheduled in any of its queues wakes t
 struct Looking : WorkerFixture {
     /// It looks for schedules, and not for pauses, which it does by the same command.
     [[nodiscard]] WorkerOptions looking_often() const {
-        WorkerOptions chosen = options();
+        WorkerOptions chosen = with_scheduler();
         chosen.recheck = 1h;
-        chosen.scheduler = SchedulerOptions{.poll = 100ms};
         return chosen;
     }
 };
@@ -255,9 +254,7 @@ void schedule_unheard(RedisClient& redis, const std::string& uri) {
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "a worker finds what is scheduled though nothing wakes it") {
-    WorkerOptions chosen = options();
-    chosen.scheduler = SchedulerOptions{.poll = 100ms};
-    Worker worker(uri, chosen);
+    Worker worker(uri, with_scheduler());
     worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
     const Running running(worker);
     REQUIRE(so_many_wait(2 + 1));
@@ -298,9 +295,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a schedule that a worker may not read keeps no
     redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">sesame", "~q", "~orizuru:{q}:*",
                    "~other", "~orizuru:{other}:[a-rt-z]*", "~orizuru:{other}:scheduled:wake", "&*",
                    "+@all"});
-    WorkerOptions chosen = options();
-    chosen.scheduler = SchedulerOptions{.poll = 100ms};
-    Worker worker("unix://clerk:sesame@" + server().socket_path(), chosen);
+    Worker worker("unix://clerk:sesame@" + server().socket_path(), with_scheduler());
     worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
     const Running running(worker);
     CHECK(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
