@@ -55,11 +55,7 @@ std::string queue_behind(int group) { return is_followed_elsewhere(group) ? "{r}
 /// "7" is the eighth job of its group; "7!" always kills its process, "7x" is not done until all
 /// that is dead may run.
 int live(const std::string& uri, const std::string& diary) {
-    Worker worker(uri, {.concurrency = 2,
-                        .recheck = 50ms,
-                        .scheduler = orizuru::SchedulerOptions{.poll = 100ms},
-                        .collect_interval = 50ms,
-                        .on_event = [](const auto&) {}});
+    Worker worker(uri, WorkerStorm::options(2));
     worker.handle<Raw>(
         "{s}q",
         [&diary, random = std::minstd_rand(static_cast<unsigned>(::getpid()))](

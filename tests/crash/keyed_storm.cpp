@@ -48,11 +48,7 @@ using Clock = std::chrono::steady_clock;
 
 /// "7" is the eighth job of its key; "7!" always kills its process, "7x" is never done.
 int live(const std::string& uri, const std::string& diary) {
-    Worker worker(uri, {.concurrency = 2,
-                        .recheck = 50ms,
-                        .scheduler = orizuru::SchedulerOptions{.poll = 100ms},
-                        .collect_interval = 50ms,
-                        .on_event = [](const auto&) {}});
+    Worker worker(uri, WorkerStorm::options(2));
     worker.handle_keyed<Raw>(
         "q",
         [&diary, random = std::minstd_rand(static_cast<unsigned>(::getpid()))](

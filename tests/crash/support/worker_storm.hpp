@@ -14,6 +14,8 @@
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
+#include <orizuru/worker.hpp>
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,15 @@ class WorkerStorm {
     /// Is a worker until it is killed. What it writes down goes to the diary, a Redis without
     /// faults.
     using Life = std::function<int(const std::string& uri, const std::string& diary)>;
+
+    /// Options of a worker that soon finds what the faults have left.
+    static WorkerOptions options(int concurrency) {
+        return {.concurrency = concurrency,
+                .recheck = std::chrono::milliseconds(50),
+                .scheduler = SchedulerOptions{.poll = std::chrono::milliseconds(100)},
+                .collect_interval = std::chrono::milliseconds(50),
+                .on_event = [](const auto&) {}};
+    }
 
     /// The node of the first queue is killed as well, and its replica has not heard from it for up
     /// to `unheard`; those of all queues hand over.
