@@ -33,10 +33,8 @@ class WakeLists;
 
 template <class T>
 void schedule(Producer<T>& producer, const T& message, const std::vector<std::string>& due) {
-    const std::string payload = encoded(message, producer.options().max_payload);
-    const std::vector<std::string> keys = schedule_keys(producer.keys());
-    producer.command("EVAL", schedule_script(), 4, keys[0], keys[1], keys[2], keys[3], due[0],
-                     due[1], payload);
+    producer.command("EVAL", schedule_script(), 4, schedule_keys(producer.keys()), due,
+                     encoded(message, producer.options().max_payload));
 }
 
 } // namespace detail

@@ -46,14 +46,11 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
     check_ttl(options.ttl);
     job.unique_id = id;
     job.unique_queue.clear();
-    const std::string payload = encoded(job, producer.options().max_payload);
-    const std::vector<std::string> keys = schedule_keys(producer.keys());
     const bool expires = options.release != UniqueRelease::never;
-    const Reply reply =
-        producer.command("EVAL", push_unique_script(), 5, keys[0], keys[1], keys[2], keys[3],
-                         producer.keys().unique(id), due[0], due[1], payload,
-                         lock_of(options.release, job.id), expires ? options.ttl.count() : 0);
-    return is_yes(reply);
+    return is_yes(producer.command(
+        "EVAL", push_unique_script(), 5, schedule_keys(producer.keys()), producer.keys().unique(id),
+        due, encoded(job, producer.options().max_payload), lock_of(options.release, job.id),
+        expires ? options.ttl.count() : 0));
 }
 
 } // namespace detail

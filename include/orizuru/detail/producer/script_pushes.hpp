@@ -60,9 +60,7 @@ class ScriptPushes {
         append_argument(command, name);
         append_argument(command, script);
         append_argument(command, m_keys.size());
-        for (const std::string& key : m_keys) {
-            append_argument(command, key);
-        }
+        append_argument(command, m_keys);
         command += m_arguments;
         m_producer.command(name, command);
     }

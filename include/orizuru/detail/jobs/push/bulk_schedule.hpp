@@ -35,11 +35,8 @@ inline void schedule_all(ProducerCore& producer, const std::vector<std::string>&
         append_argument(command, std::string_view("EVAL"));
         append_argument(command, schedule_script());
         append_argument(command, 4);
-        for (const std::string& key : schedule_keys(producer.keys())) {
-            append_argument(command, key);
-        }
-        append_argument(command, due[0]);
-        append_argument(command, due[1]);
+        append_argument(command, schedule_keys(producer.keys()));
+        append_argument(command, due);
         command += messages;
         producer.command("EVAL", command);
         done += count;
