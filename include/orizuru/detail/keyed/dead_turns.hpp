@@ -30,7 +30,7 @@ namespace orizuru::detail {
 inline bool end_dead_turn(Connection& connection, const Keys& keys, const DeadEntry& entry) {
     const std::optional<KeyTurn> turn = turn_of(entry.payload, keys);
     return turn &&
-           is_yes(connection.command(keys.dead(), "EVAL", end_dead_turn_script(), 4,
+           is_yes(connection.command(keys.dead(), "EVAL", end_dead_turn_script, 4,
                                      order_keys(keys, turn->key, {keys.dead()}), turn->digits,
                                      entry.bytes, without_ticket(entry.payload)));
 }
@@ -49,8 +49,7 @@ enum class DeadTurns {
     const std::string dead = keys.dead();
     std::exception_ptr wrong_type;
     for (std::int64_t first = 0, looked_at = 0;; first += looked_at) {
-        Reply reply =
-            connection.command(dead, "EVAL_RO", dead_turns_script(), 1, dead, first, most);
+        Reply reply = connection.command(dead, "EVAL_RO", dead_turns_script, 1, dead, first, most);
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 2 || !is_count(parts[0]) || !parts[1].is(Reply::Type::array)) {
             refuse(connection, "EVAL_RO");

@@ -10,15 +10,12 @@
 #include <orizuru/detail/redis/scripts/dead_entries.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // The upkeep is one worker's at a time, until it is not heard.
 //
 // KEYS who has it; ARGV own id, for how long (ms). Returns 1 if it is the caller's, else 0.
-inline std::string_view order_turn_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto order_turn_script = moving_script(R"lua(
 local refused = refusal({{KEYS[1], 'string'}}, {{'GET', KEYS[1]}, {'SET', KEYS[1], 'x', 'PX', '1'}})
 if refused then return refused end
 local owner = redis.call('GET', KEYS[1])
@@ -26,8 +23,6 @@ if owner and owner ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 )lua");
-    return script;
-}
 
 // Begins a burst: reads the jobs behind the one that is out, and leaves a mark, which goes when the
 // burst is settled. Where it was not, what killed its worker is one of those jobs: so each of them
@@ -71,8 +66,7 @@ inline constinit const CachedScript begin_burst_script(begin_burst_text);
 // KEYS the dead list; ARGV the first entry to look at, 0 being the newest, and how many. It ends
 // when it has read a mebibyte. Returns how many it has looked at, then those that may have a
 // ticket, as list_dead_script does.
-inline std::string_view dead_turns_script() {
-    static constexpr auto script = reading_script(read_entry_function, R"lua(
+inline constexpr auto dead_turns_script = reading_script(read_entry_function, R"lua(
 local dead, first = KEYS[1], tonumber(ARGV[1])
 local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
 if refused then return refused end
@@ -85,13 +79,11 @@ while count < tonumber(ARGV[2]) and bytes < 1048576 do
 end
 return {count, found}
 )lua");
-    return script;
-}
 
 // KEYS source, order, behind, dead; ARGV digits, the entry, its payload without the ticket. Returns
 // 1, or 0 when the entry has gone.
-inline std::string_view end_dead_turn_script() {
-    static constexpr auto script = moving_script(read_entry_function, advance_function, R"lua(
+inline constexpr auto end_dead_turn_script =
+    moving_script(read_entry_function, advance_function, R"lua(
 local source, order, behind, dead = unpack(KEYS)
 local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or refusal({{dead, 'list'}}, {{'LPOS', dead, 'x'}, {'LSET', dead, '0', 'x'}})
@@ -105,12 +97,9 @@ redis.call('LSET', dead, at, '\148\2' .. struct.pack('>BI4', 0xc6, #ARGV[3]) .. 
     string.sub(ARGV[2], last + 1))
 return 1
 )lua");
-    return script;
-}
 
 // KEYS lists of keys. Returns the digits in front of each; '' where there are none.
-inline std::string_view first_digits_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto first_digits_script = reading_script(R"lua(
 local digits = {}
 for i, order in ipairs(KEYS) do
     local refused = refusal({}, {{'TYPE', order}, {'LINDEX', order, '0'}})
@@ -120,13 +109,10 @@ for i, order in ipairs(KEYS) do
 end
 return digits
 )lua");
-    return script;
-}
 
 // KEYS a place; ARGV the first element to look at, and how many. It ends when it has read a
 // mebibyte. Returns how many it has looked at, then the digits of all tickets in them.
-inline std::string_view digits_in_place_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto digits_in_place_script = reading_script(R"lua(
 local place, first, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local refused = refusal({}, {{'TYPE', place}, {'LRANGE', place, '0', '0'},
     {'ZRANGE', place, '0', '0'}})
@@ -152,14 +138,11 @@ while command and count < most and bytes < 1048576 do
 end
 return {count, found}
 )lua");
-    return script;
-}
 
 // Mends what is counted of some keys, where their lists were changed by hand, or by a user without
 // the right to count. KEYS Keys::keyed; ARGV the prefix of the keys' lists, the first of the
 // counted and the last. Returns how many there were.
-inline std::string_view recount_keys_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto recount_keys_script = moving_script(R"lua(
 local behind, prefix = KEYS[1], ARGV[1]
 local refused = refusal({{behind, 'zset'}}, {{'ZRANGE', behind, '0', '0'}, {'TYPE', behind},
     {'LLEN', behind}})
@@ -177,19 +160,14 @@ for i = 1, #some, 2 do
 end
 return #some / 2
 )lua");
-    return script;
-}
 
 // KEYS source, order, behind; ARGV digits. Returns 1 if that turn has ended now, else 0.
-inline std::string_view end_turn_script() {
-    static constexpr auto script = moving_script(advance_function, R"lua(
+inline constexpr auto end_turn_script = moving_script(advance_function, R"lua(
 local source, order, behind = unpack(KEYS)
 local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or advance(source, order, behind, next_one)
 if refused then return refused end
 return next_one and 1 or 0
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

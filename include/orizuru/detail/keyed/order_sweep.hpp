@@ -42,7 +42,7 @@ class OrderSweep {
         std::ranges::set_intersection(missing, m_missing, std::inserter(again, again.end()));
         std::uint64_t ended = 0;
         for (const auto& [key, digits] : again) {
-            if (is_yes(connection.command(m_keys.order(key), "EVAL", end_turn_script(), 3,
+            if (is_yes(connection.command(m_keys.order(key), "EVAL", end_turn_script, 3,
                                           order_keys(m_keys, key), digits))) {
                 ++ended;
             }
@@ -63,7 +63,7 @@ class OrderSweep {
         Turns turns;
         scan_lists(connection, prefix, [&](const std::vector<std::string>& lists) {
             const Reply reply =
-                connection.command(prefix, "EVAL_RO", first_digits_script(), lists.size(), lists);
+                connection.command(prefix, "EVAL_RO", first_digits_script, lists.size(), lists);
             if (!is_strings(reply) || reply.elements.size() != lists.size()) {
                 refuse(connection, "EVAL_RO");
             }
@@ -95,7 +95,7 @@ class OrderSweep {
         std::int64_t first = 0;
         std::int64_t looked_at = 0;
         do {
-            const Reply reply = connection.command(place, "EVAL_RO", digits_in_place_script(), 1,
+            const Reply reply = connection.command(place, "EVAL_RO", digits_in_place_script, 1,
                                                    place, first, most_read);
             const std::vector<Reply>& parts = reply.elements;
             if (parts.size() != 2 || !is_count(parts[0]) || !is_strings(parts[1])) {
@@ -117,7 +117,7 @@ class OrderSweep {
         std::int64_t first = 0;
         std::int64_t looked_at = 0;
         do {
-            const Reply reply = connection.command(keyed, "EVAL", recount_keys_script(), 1, keyed,
+            const Reply reply = connection.command(keyed, "EVAL", recount_keys_script, 1, keyed,
                                                    m_keys.order(""), first, first + most_read - 1);
             if (!is_count(reply)) {
                 refuse(connection, "EVAL");

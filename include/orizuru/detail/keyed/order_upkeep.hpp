@@ -59,7 +59,7 @@ class OrderUpkeep {
         const std::chrono::milliseconds unheard =
             3 * std::max<std::chrono::milliseconds>(m_interval, std::chrono::seconds(1));
         return is_yes(
-            m_connection->command(key, "EVAL", order_turn_script(), 1, key, m_id, unheard.count()));
+            m_connection->command(key, "EVAL", order_turn_script, 1, key, m_id, unheard.count()));
     }
 
     Keys m_keys;

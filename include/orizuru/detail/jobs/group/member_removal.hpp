@@ -26,10 +26,9 @@ namespace orizuru::detail {
 
 // KEYS where the job is; ARGV the element, its payload, what the names of the queue's own keys
 // begin with. Returns 1, or 0 when it is not there; FAR as `take`.
-inline std::string_view remove_member_script() {
-    static constexpr auto script =
-        moving_script(take_entry_function, prefix_of_function, group_ends_function,
-                      group_members_function, own_locks_function, R"lua(
+inline constexpr auto remove_member_script =
+    moving_script(take_entry_function, prefix_of_function, group_ends_function,
+                  group_members_function, own_locks_function, R"lua(
 local place, locks = KEYS[1], {}
 local refused = refusal({}, {{'TYPE', place}})
 if refused then return refused end
@@ -43,16 +42,14 @@ if taken ~= 1 then return taken end
 release(locks)
 return 1
 )lua");
-    return script;
-}
 
 /// Returns whether the element was there. Throws as Connection::command.
 inline bool remove_member(Connection& connection, const std::string& place, std::string_view bytes,
                           std::string_view payload, const Keys& here) {
     const std::string some = here.group("");
     const std::string_view prefix = std::string_view(some).substr(0, some.rfind("group:"));
-    return is_yes(connection.command(place, "EVAL", remove_member_script(), 1, place, bytes,
-                                     payload, prefix));
+    return is_yes(
+        connection.command(place, "EVAL", remove_member_script, 1, place, bytes, payload, prefix));
 }
 
 } // namespace orizuru::detail

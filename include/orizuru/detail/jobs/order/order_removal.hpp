@@ -39,8 +39,8 @@ struct KeyTurn {
 
 // KEYS source, order, behind, where the job is, and where it goes if it goes to another queue; ARGV
 // digits, the element, and its payload there. Returns 1, or 0 when it is not there; FAR as `take`.
-inline std::string_view take_out_of_order_script() {
-    static constexpr auto script = moving_script(take_entry_function, advance_function, R"lua(
+inline constexpr auto take_out_of_order_script =
+    moving_script(take_entry_function, advance_function, R"lua(
 local source, order, behind, place, target = unpack(KEYS)
 local next_one, refused = turn(source, order, ARGV[1])
 refused = refused or refusal({{source, 'list'}}, {{'TYPE', place}})
@@ -56,20 +56,18 @@ if target then redis.call('LPUSH', target, ARGV[3]) end
 advance(source, order, behind, next_one)
 return 1
 )lua");
-    return script;
-}
 
 /// Returns whether the element was there. Throws as Connection::command.
 inline bool take_out_of_order(Connection& connection, const Keys& keys, const KeyTurn& turn,
                               const std::string& place, std::string_view element) {
-    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 4,
+    return is_yes(connection.command(place, "EVAL", take_out_of_order_script, 4,
                                      order_keys(keys, turn.key, {place}), turn.digits, element));
 }
 /// Does the same for one that goes to another queue, with the payload that it has there.
 inline bool move_out_of_order(Connection& connection, const Keys& keys, const KeyTurn& turn,
                               const std::string& place, std::string_view element,
                               const Keys& target, std::string_view payload) {
-    return is_yes(connection.command(place, "EVAL", take_out_of_order_script(), 5,
+    return is_yes(connection.command(place, "EVAL", take_out_of_order_script, 5,
                                      order_keys(keys, turn.key, {place, target.source()}),
                                      turn.digits, element, payload));
 }
