@@ -99,7 +99,7 @@ inline void bare_lateness(const Options& options) {
         Redis own(options.socket());
         while (!done) {
             const Reply step =
-                own.command("EVAL", detail::move_due_script(), "3", keys[0], queue,
+                own.command("EVAL", detail::move_due_script, "3", keys[0], queue,
                             Keys(queue).schedulers(), "100", "1048576", "bare", "60000");
             std::this_thread::sleep_for(
                 std::chrono::milliseconds(std::min(step->element[1]->integer, 100LL)));

@@ -51,7 +51,7 @@ namespace detail {
 
 /// Throws std::invalid_argument.
 void validate(const DeadLimits& limits);
-/// Takes an element of the reply to list_dead_script(). Throws ProtocolError for one of another
+/// Takes an element of the reply to list_dead_script. Throws ProtocolError for one of another
 /// shape, and closes the connection.
 [[nodiscard]] DeadEntry dead_entry_of(Connection& connection, Reply& element);
 

@@ -54,8 +54,8 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     }
     constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = count > end - first ? end : first + count - 1;
-    Reply reply = m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script(), 1, m_dead,
-                                        first, last);
+    Reply reply =
+        m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script, 1, m_dead, first, last);
     detail::require_type(*m_connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
@@ -96,7 +96,7 @@ ORIZURU_INLINE DeadEntry detail::dead_entry_of(Connection& connection, Reply& re
 }
 
 ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
-    const Reply reply = m_connection->command(m_dead, "EVAL", detail::redrive_script(), 2, m_dead,
+    const Reply reply = m_connection->command(m_dead, "EVAL", detail::redrive_script, 2, m_dead,
                                               m_keys.source(), entry.bytes);
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
         detail::refuse(*m_connection, "EVAL");
@@ -108,13 +108,13 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
 }
 
 ORIZURU_INLINE bool DeadList::remove(const DeadEntry& entry) {
-    return detail::remove_message(*m_connection, detail::remove_dead_script(), m_dead, entry.bytes,
+    return detail::remove_message(*m_connection, detail::remove_dead_script, m_dead, entry.bytes,
                                   entry.payload, m_keys);
 }
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {
     return take(limit, [this](std::uint64_t most, std::uint64_t passed) {
-        return m_connection->command(m_dead, "EVAL", detail::take_dead_script(), 2, m_dead,
+        return m_connection->command(m_dead, "EVAL", detail::take_dead_script, 2, m_dead,
                                      m_keys.source(), most, passed);
     });
 }
@@ -146,7 +146,7 @@ DeadList::take(std::uint64_t limit,
 
 ORIZURU_INLINE DeadList::Cut DeadList::cut_to(std::int64_t most, std::uint64_t at_once) {
     const Reply reply =
-        m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead, most, at_once);
+        m_connection->command(m_dead, "EVAL", detail::cut_dead_script, 1, m_dead, most, at_once);
     detail::require_type(*m_connection, reply, Reply::Type::array, "EVAL");
     if (reply.elements.size() != 2) {
         detail::refuse(*m_connection, "EVAL");
@@ -170,7 +170,7 @@ ORIZURU_INLINE std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
         throw std::invalid_argument("no entry of a dead list is of a negative age");
     }
     const auto step = [&](std::uint64_t most, std::uint64_t passed) {
-        return m_connection->command(m_dead, "EVAL", detail::take_dead_script(), 1, m_dead, most,
+        return m_connection->command(m_dead, "EVAL", detail::take_dead_script, 1, m_dead, most,
                                      passed, age.count());
     };
     return take(std::numeric_limits<std::uint64_t>::max(), step).redriven;

@@ -61,7 +61,7 @@ ORIZURU_INLINE void Progress::set_result(std::string_view job_id, std::string_vi
         throw std::invalid_argument("a job's result has more than 16 MiB");
     }
     const std::string key = m_keys.result(job_id);
-    m_connection->command(key, "EVAL", detail::set_result_script(), 1, key, ttl.count(), bytes);
+    m_connection->command(key, "EVAL", detail::set_result_script, 1, key, ttl.count(), bytes);
 }
 
 ORIZURU_INLINE std::optional<std::string> Progress::result(std::string_view job_id) {

@@ -77,12 +77,12 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
 }
 
 ORIZURU_INLINE bool ScheduledList::cancel(const ScheduledEntry& entry) {
-    return detail::remove_message(*m_connection, detail::cancel_scheduled_script(), m_scheduled,
+    return detail::remove_message(*m_connection, detail::cancel_scheduled_script, m_scheduled,
                                   entry.bytes, entry.payload, m_keys);
 }
 
 ORIZURU_INLINE bool ScheduledList::run_now(const ScheduledEntry& entry) {
-    return detail::is_yes(m_connection->command(m_scheduled, "EVAL", detail::run_scheduled_script(),
+    return detail::is_yes(m_connection->command(m_scheduled, "EVAL", detail::run_scheduled_script,
                                                 2, m_scheduled, m_keys.source(), entry.bytes));
 }
 

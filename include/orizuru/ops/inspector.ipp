@@ -112,7 +112,7 @@ ORIZURU_INLINE std::vector<QueueGroup> Inspector::read_groups(const Keys& keys, 
         one.push_back(id);
     }
     Connection& connection = *m_connections->of(keys);
-    const Reply reply = connection.command(groups, "EVAL_RO", detail::group_states_script(), 1,
+    const Reply reply = connection.command(groups, "EVAL_RO", detail::group_states_script, 1,
                                            groups, keys.group(""), first, last, one);
     detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<QueueGroup> found;
@@ -138,7 +138,7 @@ ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string
     const Keys keys(queue);
     Connection& connection = *m_connections->of(keys);
     const std::string key = keys.consumers();
-    Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script(), 1, key,
+    Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script, 1, key,
                                      keys.heartbeat(""), keys.processing(""));
     detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<ConsumerState> found;
@@ -210,7 +210,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys,
     const std::string dead = keys.dead();
     Connection& connection = *m_connections->of(keys);
     Reply reply =
-        connection.command(dead, "EVAL_RO", detail::list_dead_script(), 1, dead, first, last);
+        connection.command(dead, "EVAL_RO", detail::list_dead_script, 1, dead, first, last);
     detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& element : reply.elements) {
@@ -275,7 +275,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
     // Lua writes larger numbers in a form that Redis does not read; no more can be held.
     constexpr std::int64_t most = std::int64_t{1} << 40;
     Reply reply =
-        connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
+        connection.command(key, "EVAL_RO", detail::held_messages_script, 1, key,
                            keys.processing(""), std::min(first, most), std::min(count, most));
     detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;

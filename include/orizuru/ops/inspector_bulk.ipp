@@ -95,7 +95,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys,
     Connection& connection = *m_connections->of(keys);
     while (true) {
         Reply reply =
-            connection.command(key, "EVAL_RO", detail::look_back_script(), 1, key,
+            connection.command(key, "EVAL_RO", detail::look_back_script, 1, key,
                                detail::place_name(place), position.at, most, position.next,
                                position.kept.last(), position.in_front, position.boundary);
         std::vector<Reply>& parts = reply.elements;
@@ -271,7 +271,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_others(const Keys& keys,
         }
         Connection& connection = *m_connections->of(keys);
         const Reply reply =
-            detail::evaluate(connection, detail::remove_some_script(), script_keys, arguments);
+            detail::evaluate(connection, detail::remove_some_script, script_keys, arguments);
         return detail::count_up_to(connection, reply, some.size());
     });
 }
@@ -291,7 +291,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
         arguments.emplace_back(message.bytes);
     }
     Connection& connection = *m_connections->of(keys);
-    const Reply reply = detail::evaluate(connection, detail::run_some_script(),
+    const Reply reply = detail::evaluate(connection, detail::run_some_script,
                                          {detail::key_of(keys, place), keys.source()}, arguments);
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !detail::is_count(parts[2])) {

@@ -58,7 +58,7 @@ ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMess
     case Place::dead:
         break;
     }
-    return detail::remove_message(*connection, detail::remove_dead_script(),
+    return detail::remove_message(*connection, detail::remove_dead_script,
                                   detail::key_of(keys, message.place), message.bytes,
                                   message.payload, keys);
 }
@@ -84,7 +84,7 @@ ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMes
     }
     const std::string list = detail::key_of(keys, message.place);
     const char* const end = message.place == Place::rejected ? "last" : "first";
-    return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script(), 2, list,
+    return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script, 2, list,
                                               keys.source(), message.bytes, end));
 }
 
@@ -96,7 +96,7 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
     Connection& connection = *m_connections->of(keys);
     const auto turn = queue == to ? std::nullopt : detail::turn_of(message.payload, keys);
     const auto move = [&](const auto&... lock_queue) {
-        return connection.command(from, "EVAL", detail::move_message_script(), 2, from,
+        return connection.command(from, "EVAL", detail::move_message_script, 2, from,
                                   target.source(), message.bytes, detail::place_name(message.place),
                                   lock_queue...);
     };
@@ -160,7 +160,7 @@ ORIZURU_INLINE bool Inspector::cancel_placed(const Keys& keys, const PlacedMessa
     std::vector<std::string> script_keys{place, keys.dead()};
     const auto run = [&](std::string_view payload, std::string_view digits,
                          std::string_view value) {
-        return detail::is_yes(connection.command(place, "EVAL", detail::cancel_script(),
+        return detail::is_yes(connection.command(place, "EVAL", detail::cancel_script,
                                                  script_keys.size(), script_keys, message.bytes,
                                                  reason, payload, digits, value));
     };
@@ -186,9 +186,9 @@ ORIZURU_INLINE void Inspector::request_cancel(const Keys& keys, const std::strin
     constexpr std::chrono::milliseconds expiry = std::chrono::minutes(10);
     constexpr int most = 100; // each worker reads them all
     const std::string key = keys.cancelled();
-    if (!detail::is_yes(m_connections->of(keys)->command(
-            key, "EVAL", detail::request_cancel_script(), 2, key, keys.worker(consumer), job_id,
-            reason, expiry.count(), most))) {
+    if (!detail::is_yes(m_connections->of(keys)->command(key, "EVAL", detail::request_cancel_script,
+                                                         2, key, keys.worker(consumer), job_id,
+                                                         reason, expiry.count(), most))) {
         throw std::invalid_argument(
             detail::joined({"job '", job_id, "' of queue '", keys.source(),
                             "' cannot be cancelled: its worker handles it in a batch"}));

@@ -138,7 +138,7 @@ Inspector::all_counts(std::span<const std::string> queues, const Refused& refuse
         const Reply reply = detail::exchange(connection, first, "EVAL_RO", [&](std::string& out) {
             detail::begin_command(out, 3 + some.size());
             detail::append_argument(out, "EVAL_RO");
-            detail::append_argument(out, detail::day_counts_script());
+            detail::append_argument(out, detail::day_counts_script);
             detail::append_argument(out, some.size());
             for (const Keys& keys : some) {
                 detail::append_argument(out, keys.counts());
@@ -184,7 +184,7 @@ ORIZURU_INLINE std::vector<DayCounts> Inspector::days(const std::string& queue, 
         detail::exchange(connection, keys.counts(), "EVAL_RO", [&](std::string& out) {
             detail::begin_command(out, 3 + found.size());
             detail::append_argument(out, "EVAL_RO");
-            detail::append_argument(out, detail::day_counts_script());
+            detail::append_argument(out, detail::day_counts_script);
             detail::append_argument(out, count);
             for (const DayCounts& day : found) {
                 detail::append_argument(out, keys.counts(detail::date_text(day.day)));
@@ -204,8 +204,8 @@ ORIZURU_INLINE std::vector<WorkerReport> Inspector::workers(const std::string& q
     const Keys keys(queue);
     Connection& connection = *m_connections->of(keys);
     const std::string key = keys.consumers();
-    Reply reply = connection.command(key, "EVAL_RO", detail::worker_reports_script(), 1, key,
-                                     keys.worker(""));
+    Reply reply =
+        connection.command(key, "EVAL_RO", detail::worker_reports_script, 1, key, keys.worker(""));
     detail::require_type(connection, reply, Reply::Type::array, "EVAL_RO");
     std::vector<WorkerReport> found;
     for (Reply& one : reply.elements) {

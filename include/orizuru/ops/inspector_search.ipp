@@ -175,7 +175,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
     const std::size_t before = found.size();
     for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
-        Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key,
+        Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script, 1, key,
                                          looked_at, count, sought.text, detail::place_name(place));
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > count ||
@@ -216,7 +216,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtI
         Reply reply = detail::exchange(connection, key, "EVAL_RO", [&](std::string& out) {
             detail::begin_command(out, 9 + some);
             detail::append_argument(out, "EVAL_RO");
-            detail::append_argument(out, detail::find_held_script());
+            detail::append_argument(out, detail::find_held_script);
             detail::append_argument(out, 1);
             detail::append_argument(out, key);
             detail::append_argument(out, keys.processing(""));

@@ -12,13 +12,10 @@
 #include <orizuru/detail/redis/scripts/own_locks.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // KEYS[1] dead; ARGV[1], [2] the first and last index. Returns each entry with what `read` says.
-inline std::string_view list_dead_script() {
-    static constexpr auto script = reading_script(read_entry_function, R"lua(
+inline constexpr auto list_dead_script = reading_script(read_entry_function, R"lua(
 local dead = KEYS[1]
 local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
 if refused then return refused end
@@ -28,8 +25,6 @@ for i, entry in ipairs(redis.call('LRANGE', dead, ARGV[1], ARGV[2])) do
 end
 return found
 )lua");
-    return script;
-}
 
 /// The Lua function take(list, entry): removes the entry; returns 1, 0 when it is not there, or an
 /// error when it would have to search the middle of a long list, which takes a fifth of a second
@@ -48,9 +43,8 @@ end
 
 // KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
 // entry; FAR as `take`.
-inline std::string_view redrive_script() {
-    static constexpr auto script =
-        moving_script(read_entry_function, take_entry_function, waits_from_now_function, R"lua(
+inline constexpr auto redrive_script =
+    moving_script(read_entry_function, take_entry_function, waits_from_now_function, R"lua(
 local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
@@ -62,13 +56,10 @@ if taken ~= 1 then return taken end
 redis.call('LPUSH', source, waits_from_now(string.sub(entry, first, last)))
 return 1
 )lua");
-    return script;
-}
 
 // KEYS[1] dead, [2] the job's lock, if it has one; ARGV[1] the entry, [2] the lock's value. Returns
 // 1, or 0 when the entry is not there: then the lock stays, too; FAR as `take`.
-inline std::string_view remove_dead_script() {
-    static constexpr auto script = moving_script(take_entry_function, R"lua(
+inline constexpr auto remove_dead_script = moving_script(take_entry_function, R"lua(
 local dead, lock = KEYS[1], KEYS[2]
 local commands = {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}}
 if lock then commands[4], commands[5], commands[6] = {'TYPE', lock}, {'GET', lock}, {'DEL', lock} end
@@ -81,18 +72,15 @@ if lock and redis.call('TYPE', lock).ok == 'string' and redis.call('GET', lock) 
 end
 return 1
 )lua");
-    return script;
-}
 
 // Takes entries out, the oldest first. KEYS[1] dead, [2] where their payloads go, if anywhere; else
 // the locks of unique jobs among them go, too. ARGV[1] how many entries it looks at, [2] how many
 // at the right end it has passed before: they are no entries and stay; [3] the least age in
 // milliseconds, if there is one: a younger entry ends the step. It stops after 4 MiB. Returns how
 // many it has taken and how many it has passed, and whether there may be more: 1 or 0.
-inline std::string_view take_dead_script() {
-    static constexpr auto script =
-        moving_script(read_entry_function, prefix_of_function, group_ends_function,
-                      group_members_function, own_locks_function, waits_from_now_function, R"lua(
+inline constexpr auto take_dead_script =
+    moving_script(read_entry_function, prefix_of_function, group_ends_function,
+                  group_members_function, own_locks_function, waits_from_now_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
 local commands = {{'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
@@ -131,16 +119,13 @@ end
 release(locks)
 return {#entries, passed, more}
 )lua");
-    return script;
-}
 
 // Removes the oldest elements, and the locks of the unique jobs among them. KEYS[1] dead; ARGV[1]
 // the most that stay, [2] the most that go. Returns how many have gone, and how many more are to
 // go: note_oldest bounds what a step looks at.
-inline std::string_view cut_dead_script() {
-    static constexpr auto script = moving_script(
-        read_entry_function, prefix_of_function, group_ends_function, group_members_function,
-        own_locks_function, oldest_locks_function, dead_job_function, R"lua(
+inline constexpr auto cut_dead_script = moving_script(
+    read_entry_function, prefix_of_function, group_ends_function, group_members_function,
+    own_locks_function, oldest_locks_function, dead_job_function, R"lua(
 local dead, locks = KEYS[1], {}
 local refused = refusal({{dead, 'list'}},
     {{'LLEN', dead}, {'LRANGE', dead, '0', '0'}, {'LTRIM', dead, '0', '0'}})
@@ -155,7 +140,5 @@ redis.call('LTRIM', dead, 0, -1 - gone)
 release(locks)
 return {gone, over - gone}
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

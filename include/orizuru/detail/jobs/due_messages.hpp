@@ -37,8 +37,7 @@ inline constexpr int most_bytes_moved = 1 << 20;
 // moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
 // there are. Reads one message after the other, as messages that are read together take their
 // memory together.
-inline std::string_view move_due_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto move_due_script = moving_script(R"lua(
 local scheduled, source, schedulers = unpack(KEYS)
 local refused = refusal({{scheduled, 'zset'}, {source, 'list'}, {schedulers, 'zset'}},
     {{'TIME'}, {'ZRANGE', scheduled, '0', '0'}, {'LPUSH', source, 'x'},
@@ -68,8 +67,6 @@ redis.call('ZREMRANGEBYSCORE', schedulers, '-inf', now - ARGV[4])
 local wait = element and math.max(0, tonumber(due) - now) or -1
 return {#messages, wait, redis.call('ZCARD', schedulers)}
 )lua");
-    return script;
-}
 
 /// One thread's at a time.
 class DueMessages {
@@ -125,7 +122,7 @@ inline std::uint64_t DueMessages::move() {
 
 inline DueMessages::Step DueMessages::step() {
     const Reply reply = m_connection->command(
-        m_keys.scheduled(), "EVAL", move_due_script(), 3, m_keys.scheduled(), m_keys.source(),
+        m_keys.scheduled(), "EVAL", move_due_script, 3, m_keys.scheduled(), m_keys.source(),
         m_keys.schedulers(), most_moved, most_bytes_moved, m_id, (memory + 3 * m_poll).count());
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !is_count(parts[0]) || parts[0].integer > most_moved ||

@@ -86,7 +86,7 @@ ORIZURU_INLINE Occurrences::Look Occurrences::look() {
         exchange(*m_connection, m_keys.recurring(), "EVAL", [this](std::string& out) {
             begin_command(out, 4 + m_recurrences.size());
             append_argument(out, "EVAL");
-            append_argument(out, look_at_recurrences_script());
+            append_argument(out, look_at_recurrences_script);
             append_argument(out, 1);
             append_argument(out, m_keys.recurring());
             for (const Recurrence& recurrence : m_recurrences) {
@@ -136,7 +136,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
     const Reply reply = exchange(*m_connection, m_keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 6 + 2 * occurrences.size());
         append_argument(out, "EVAL");
-        append_argument(out, push_occurrences_script());
+        append_argument(out, push_occurrences_script);
         append_argument(out, 2);
         append_argument(out, m_keys.recurring());
         append_argument(out, m_keys.source());
@@ -153,7 +153,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
 }
 
 ORIZURU_INLINE void Occurrences::begin_anew(const std::string& name, Milliseconds last) {
-    m_connection->command(m_keys.recurring(), "EVAL", begin_anew_script(), 1, m_keys.recurring(),
+    m_connection->command(m_keys.recurring(), "EVAL", begin_anew_script, 1, m_keys.recurring(),
                           name, last.time_since_epoch().count());
 }
 

@@ -19,8 +19,7 @@
 namespace orizuru::detail {
 
 // KEYS[1] progress; ARGV[1] ttl in ms, [2] fraction, [3] note.
-inline std::string_view set_progress_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto set_progress_script = adding_script(R"lua(
 local key = KEYS[1]
 local refused = refusal({{key, 'hash'}},
     {{'TIME'}, {'HSET', key, 'x', 'x'}, {'PEXPIRE', key, '1'}})
@@ -30,8 +29,6 @@ redis.call('HSET', key, 'fraction', ARGV[2], 'note', ARGV[3],
     'when', string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)))
 redis.call('PEXPIRE', key, ARGV[1])
 )lua");
-    return script;
-}
 
 inline constexpr std::size_t longest_progress_note = 1'000;
 
@@ -53,19 +50,16 @@ inline void write_progress(Connection& connection, const Keys& keys, std::string
     char digits[32];
     const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
     const std::string key = keys.progress(job_id);
-    connection.command(key, "EVAL", set_progress_script(), 1, key, ttl.count(),
+    connection.command(key, "EVAL", set_progress_script, 1, key, ttl.count(),
                        std::string_view(digits, end.ptr), note);
 }
 
 // KEYS[1] result; ARGV[1] ttl in ms, [2] its bytes.
-inline std::string_view set_result_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto set_result_script = adding_script(R"lua(
 local result = KEYS[1]
 local refused = refusal({{result, 'string'}}, {{'SET', result, 'x', 'PX', '1'}})
 if refused then return refused end
 redis.call('SET', result, ARGV[2], 'PX', ARGV[1])
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

@@ -24,8 +24,7 @@ inline constexpr std::chrono::hours longest_set_back(24);
 
 // KEYS[1] recurring; ARGV names. Returns Redis' time, then what the hash has for each name, once it
 // has something.
-inline std::string_view look_at_recurrences_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto look_at_recurrences_script = adding_script(R"lua(
 local recurring = KEYS[1]
 local refused = refusal({{recurring, 'hash'}},
     {{'TIME'}, {'HMGET', recurring, 'x'}, {'HSET', recurring, 'x', '0'}})
@@ -46,13 +45,10 @@ end
 if #new > 0 then redis.call('HSET', recurring, unpack(new)) end
 return times
 )lua");
-    return script;
-}
 
 // KEYS[1] recurring, [2] source; ARGV[1] a name, then occurrences, the earliest first, each with
 // its message behind it. Returns how many it has pushed: those behind the last that anyone has.
-inline std::string_view push_occurrences_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto push_occurrences_script = adding_script(R"lua(
 local recurring, source, name = KEYS[1], KEYS[2], ARGV[1]
 local refused = refusal({{recurring, 'hash'}, {source, 'list'}}, {{'HGET', recurring, 'x'},
     {'HSET', recurring, 'x', '0'}, {'LPUSH', source, 'x'}})
@@ -71,12 +67,9 @@ for i = 2, #ARGV, 2 do
 end
 return pushed
 )lua");
-    return script;
-}
 
 // KEYS[1] recurring; ARGV[1] a name, [2] its last occurrence, when it is that still.
-inline std::string_view begin_anew_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto begin_anew_script = adding_script(R"lua(
 local recurring = KEYS[1]
 local refused = refusal({{recurring, 'hash'}},
     {{'TIME'}, {'HGET', recurring, 'x'}, {'HSET', recurring, 'x', '0'}})
@@ -86,7 +79,5 @@ if tonumber(redis.call('HGET', recurring, ARGV[1]) or 0) == tonumber(ARGV[2]) th
     redis.call('HSET', recurring, ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
 end
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

@@ -9,14 +9,11 @@
 #include <orizuru/detail/jobs/fresh_wait.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // KEYS[1] scheduled, [2] the job's lock, if it has one; ARGV[1] the element, [2] the lock's value.
 // Returns 1, or 0 when the element is not there: then the lock stays, too.
-inline std::string_view cancel_scheduled_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto cancel_scheduled_script = moving_script(R"lua(
 local scheduled, lock = KEYS[1], KEYS[2]
 local kinds, commands = {{scheduled, 'zset'}}, {{'ZREM', scheduled, 'x'}}
 if lock then
@@ -29,12 +26,9 @@ if redis.call('ZREM', scheduled, ARGV[1]) == 0 then return 0 end
 if lock and redis.call('GET', lock) == ARGV[2] then redis.call('DEL', lock) end
 return 1
 )lua");
-    return script;
-}
 
 // KEYS[1] scheduled, [2] source; ARGV[1] the element. Returns 1, or 0 when it is not there.
-inline std::string_view run_scheduled_script() {
-    static constexpr auto script = moving_script(waits_from_now_function, R"lua(
+inline constexpr auto run_scheduled_script = moving_script(waits_from_now_function, R"lua(
 local scheduled, source = KEYS[1], KEYS[2]
 local refused = refusal({{scheduled, 'zset'}, {source, 'list'}},
     {{'ZREM', scheduled, 'x'}, {'LPUSH', source, 'x'}})
@@ -43,7 +37,5 @@ if redis.call('ZREM', scheduled, ARGV[1]) == 0 then return 0 end
 redis.call('LPUSH', source, waits_from_now(string.sub(ARGV[1], 9), 'early'))
 return 1
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

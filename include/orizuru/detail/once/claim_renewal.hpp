@@ -75,7 +75,7 @@ class ClaimRenewal {
         const Reply over = exchange(*m_connection, "", "EVAL", [&](std::string& out) {
             begin_command(out, 5 + 2 * claims.size());
             append_argument(out, std::string_view("EVAL"));
-            append_argument(out, renew_claims_script());
+            append_argument(out, renew_claims_script);
             append_argument(out, claims.size());
             for (const auto& [fence, record] : claims) {
                 append_argument(out, record);

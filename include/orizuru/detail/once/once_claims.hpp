@@ -145,8 +145,8 @@ inline Claim OnceClaims::claim(std::string_view id) {
     refuse_fork();
     const std::string record = m_keys.once(id);
     const std::string nonce = m_nonce + ":" + std::to_string(++m_claims);
-    Reply reply = command(claim_script(), record, 2, record, m_keys.fences(),
-                          m_options.lease.count(), m_options.remember.count(), nonce);
+    Reply reply = command(claim_script, record, 2, record, m_keys.fences(), m_options.lease.count(),
+                          m_options.remember.count(), nonce);
     auto claim = read_claim(id, std::move(reply));
     if (!claim) {
         refuse();
@@ -160,12 +160,12 @@ inline Claim OnceClaims::claim(std::string_view id) {
 inline bool OnceClaims::complete(const OnceToken& token, std::optional<std::string_view> result) {
     check_result(result);
     const auto remember = m_options.remember.count();
-    return result ? change(complete_claim_script(), token, remember, *result)
-                  : change(complete_claim_script(), token, remember);
+    return result ? change(complete_claim_script, token, remember, *result)
+                  : change(complete_claim_script, token, remember);
 }
 
 inline bool OnceClaims::release(const OnceToken& token) {
-    return change(release_claim_script(), token);
+    return change(release_claim_script, token);
 }
 
 /// Swallows what fails: it follows a failure that the caller is told.

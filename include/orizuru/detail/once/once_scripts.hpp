@@ -14,15 +14,12 @@
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 #include <orizuru/script.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // KEYS[1] record, [2] fences; ARGV[1] lease in ms, [2] for how long it is remembered, in ms, [3]
 // the call's nonce. Returns claimed and its token | busy, until when and for how long | done and
 // its result. A call that is repeated gets its own claim again.
-inline std::string_view claim_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto claim_script = adding_script(R"lua(
 local record, fences, call = KEYS[1], KEYS[2], ARGV[3]
 local refused = refusal({{record, 'hash'}, {fences, 'string'}},
     {{'TIME'}, {'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'}, {'PEXPIRE', record, '1'},
@@ -46,8 +43,6 @@ redis.call('HSET', record, 'state', 'claimed', 'fence', fence,
 redis.call('PEXPIRE', record, string.format('%d', ARGV[1] + ARGV[2]))
 return {'claimed', fence}
 )lua");
-    return script;
-}
 
 // KEYS[1] record; ARGV[1] token, [2] for how long it is remembered, in ms, [3] the result, if any.
 // An error FENCED when the token is not the latest; nothing when it is done. Needs the function
@@ -76,20 +71,16 @@ inline Script complete_claim_body() {
 }
 
 /// Returns 1, or 0 when the token is not the latest.
-inline std::string_view complete_claim_script() {
-    static constexpr auto script =
-        moving_script("local function complete()", complete_claim_source, R"lua(
+inline constexpr auto complete_claim_script =
+    moving_script("local function complete()", complete_claim_source, R"lua(
 end
 local refused = complete()
 if not refused then return 1 end
 return string.find(refused.err, '^FENCED ') and 0 or refused
 )lua");
-    return script;
-}
 
 // KEYS[1] record; ARGV[1] token. Returns 1, or 0 when the token is not the latest, or done.
-inline std::string_view release_claim_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto release_claim_script = moving_script(R"lua(
 local record = KEYS[1]
 local refused = refusal({{record, 'hash'}}, {{'HMGET', record, 'x'}, {'DEL', record}})
 if refused then return refused end
@@ -97,13 +88,10 @@ local state, fence = unpack(redis.call('HMGET', record, 'state', 'fence'))
 if fence ~= ARGV[1] or state == 'done' then return 0 end
 return redis.call('DEL', record)
 )lua");
-    return script;
-}
 
 // KEYS records; ARGV[1] lease in ms, [2] for how long they are remembered, in ms, [3..] their
 // tokens. Returns the tokens that are over.
-inline std::string_view renew_claims_script() {
-    static constexpr auto script = moving_script(R"lua(
+inline constexpr auto renew_claims_script = moving_script(R"lua(
 local refused = refusal({}, {{'TIME'}})
 if refused then return refused end
 for _, record in ipairs(KEYS) do
@@ -128,7 +116,5 @@ for i, record in ipairs(KEYS) do
 end
 return over
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

@@ -9,8 +9,6 @@
 #include <orizuru/detail/redis/scripts/group_ends.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // Takes a job that no consumer holds to the dead list, and the next one of its key into the queue.
@@ -19,10 +17,9 @@ namespace orizuru::detail {
 // wait, if it has its turn there; or its lock, if it has one. ARGV the element, the reason, its
 // payload on the dead list, the digits of its ticket, '' for none, the lock's value. Returns 1, or
 // 0 when it is not there; FAR as `take`. It only moves and frees (allow-oom).
-inline std::string_view cancel_script() {
-    static constexpr auto script =
-        moving_script(take_entry_function, advance_function, dead_entry_function,
-                      prefix_of_function, group_ends_function, group_members_function, R"lua(
+inline constexpr auto cancel_script =
+    moving_script(take_entry_function, advance_function, dead_entry_function, prefix_of_function,
+                  group_ends_function, group_members_function, R"lua(
 local place, dead = KEYS[1], KEYS[2]
 local element, reason, payload, digits, value = unpack(ARGV)
 local source, order, behind, lock, next_one, refused
@@ -56,15 +53,12 @@ end
 if source then advance(source, order, behind, next_one) end
 return 1
 )lua");
-    return script;
-}
 
 // Requests that a job be cancelled while it runs (stops/cancellations.hpp). KEYS cancelled, the
 // report of the worker that holds it; ARGV its id, the reason, for how many ms the request holds,
 // how many there may be. Returns 1; 0 when the worker handles its jobs in batches; MANY when there
 // are too many. O(requests)
-inline std::string_view request_cancel_script() {
-    static constexpr auto script = adding_script(R"lua(
+inline constexpr auto request_cancel_script = adding_script(R"lua(
 local cancelled, worker, id = KEYS[1], KEYS[2], ARGV[1]
 local refused = refusal({{cancelled, 'hash'}, {worker, 'hash'}}, {{'HGETALL', cancelled},
     {'HDEL', cancelled, 'x'}, {'HSET', cancelled, 'x', 'x'}, {'PEXPIRE', cancelled, '1'},
@@ -88,14 +82,11 @@ redis.call('HSET', cancelled, id, string.format('%.0f %s', now + ARGV[3], ARGV[2
 redis.call('PEXPIRE', cancelled, ARGV[3])
 return 1
 )lua");
-    return script;
-}
 
 // KEYS consumers; ARGV the prefix of workers' reports, then ids of consumers. Returns for each the
 // jobs that it has reported (reported_jobs.hpp), '' for none, or where the user may not read that.
 // O(consumers named)
-inline std::string_view running_jobs_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto running_jobs_script = reading_script(R"lua(
 local consumers = KEYS[1]
 local refused = refusal({}, {{'HGET', consumers, 'x'}})
 if refused then return refused end
@@ -106,7 +97,5 @@ for i = 2, #ARGV do
 end
 return found
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

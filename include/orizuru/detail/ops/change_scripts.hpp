@@ -11,8 +11,6 @@
 #include <orizuru/detail/ops/index_of.hpp>
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 /// The Lua function payload_of(element, place), as it is served next: nothing for a dead element
@@ -90,9 +88,8 @@ end
 // more, the length, how many of those put at the right end are left, and the elements as
 // `find_messages_script` does. O(20,000 + what is read + how many were put at the right end),
 // without these two when nothing has moved.
-inline std::string_view look_back_script() {
-    static constexpr auto script =
-        reading_script(read_entry_function, index_of_function, left_in_front_function, R"lua(
+inline constexpr auto look_back_script =
+    reading_script(read_entry_function, index_of_function, left_in_front_function, R"lua(
 local key, place, at, count, next_one, before = KEYS[1], ARGV[1], tonumber(ARGV[2]),
     tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local put, leftmost = tonumber(ARGV[6]), ARGV[7]
@@ -126,13 +123,10 @@ for i = 1, #some, scored and 2 or 1 do
 end
 return {first, length, put, found}
 )lua");
-    return script;
-}
 
 // KEYS a list, where it goes; ARGV the element, 'first' or 'last' to be served. Returns 1, or 0
 // when it is not there; FAR as `take`.
-inline std::string_view move_element_script() {
-    static constexpr auto script = moving_script(take_entry_function, R"lua(
+inline constexpr auto move_element_script = moving_script(take_entry_function, R"lua(
 local from, to, element = KEYS[1], KEYS[2], ARGV[1]
 local push = ARGV[2] == 'first' and 'RPUSH' or 'LPUSH'
 local refused = refusal({{from, 'list'}, {to, 'list'}},
@@ -143,17 +137,13 @@ if taken ~= 1 then return taken end
 redis.call(push, to, element)
 return 1
 )lua");
-    return script;
-}
 
 // KEYS where the message is, the list to which it goes; ARGV the element, its place; and, if the
 // envelope of a unique job does not name its lock's queue, how many bytes of the payload precede
 // that name, and the name as msgpack. Returns 1, 0 when it is not there, -1 for a dead element that
 // is no entry; FAR as `take`.
-inline std::string_view move_message_script() {
-    static constexpr auto script =
-        moving_script(read_entry_function, take_entry_function, waits_from_now_function,
-                      payload_of_function, R"lua(
+inline constexpr auto move_message_script = moving_script(
+    read_entry_function, take_entry_function, waits_from_now_function, payload_of_function, R"lua(
 local from, to, element, place, before = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
 if place == 'dead' and not read(element) then return -1 end
 local scored = place == 'scheduled'
@@ -171,14 +161,12 @@ if taken ~= 1 then return taken end
 redis.call('LPUSH', to, payload)
 return 1
 )lua");
-    return script;
-}
 
 // KEYS where the messages are, and the locks of unique jobs among them; ARGV the place, then what
 // `take_some` needs: marker, first, most; then for each message its element, which of KEYS is its
 // lock (0 = none), and the lock's value. Returns how many were there and are removed.
-inline std::string_view remove_some_script() {
-    static constexpr auto script = moving_script(index_of_function, take_some_function, R"lua(
+inline constexpr auto remove_some_script =
+    moving_script(index_of_function, take_some_function, R"lua(
 local from, place = KEYS[1], ARGV[1]
 local commands = taking(from, place)
 for i = 2, #KEYS do
@@ -203,8 +191,6 @@ for _, element in ipairs(taken) do
 end
 return #taken
 )lua");
-    return script;
-}
 
 // KEYS where the messages are, the source; ARGV the place, what `take_some` needs: marker, first,
 // most; how many at the right end were put there before, and the leftmost of them; then the
@@ -212,10 +198,9 @@ return #taken
 // all others then, the rest behind all that wait, in their order. Returns how many were there, and
 // which of the elements was the first of these, counted from 1; 0 for none; and how many were left
 // of those put there before.
-inline std::string_view run_some_script() {
-    static constexpr auto script =
-        moving_script(read_entry_function, waits_from_now_function, payload_of_function,
-                      index_of_function, take_some_function, left_in_front_function, R"lua(
+inline constexpr auto run_some_script =
+    moving_script(read_entry_function, waits_from_now_function, payload_of_function,
+                  index_of_function, take_some_function, left_in_front_function, R"lua(
 local from, source, place = KEYS[1], KEYS[2], ARGV[1]
 local commands, waits = taking(from, place), place == 'waiting'
 local runs_next = waits or place == 'suspected'
@@ -238,7 +223,5 @@ for i, element in ipairs(elements) do
 end
 return {0, 0, put}
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

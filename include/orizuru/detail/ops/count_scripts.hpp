@@ -6,13 +6,10 @@
 
 #include <orizuru/detail/redis/scripts/script_parts.hpp>
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 // KEYS the counts of some days. Returns the fields and values of each. O(keys)
-inline std::string_view day_counts_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto day_counts_script = reading_script(R"lua(
 for _, key in ipairs(KEYS) do
     local refused = refusal({{key, 'hash'}}, {{'HGETALL', key}})
     if refused then return refused end
@@ -21,13 +18,10 @@ local found = {}
 for i, key in ipairs(KEYS) do found[i] = redis.call('HGETALL', key) end
 return found
 )lua");
-    return script;
-}
 
 // KEYS consumers; ARGV the prefix of workers' reports, whose keys it finds as it goes: it checks
 // its rights by the key that is known. Returns {id, fields and values} for each. O(consumers)
-inline std::string_view worker_reports_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto worker_reports_script = reading_script(R"lua(
 local consumers, prefix = KEYS[1], ARGV[1]
 local refused = refusal({{consumers, 'set'}}, {{'SMEMBERS', consumers}, {'TYPE', consumers},
     {'HGETALL', consumers}})
@@ -40,7 +34,5 @@ for _, id in ipairs(redis.call('SMEMBERS', consumers)) do
 end
 return found
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

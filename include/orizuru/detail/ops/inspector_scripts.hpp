@@ -25,8 +25,7 @@ end
 
 // KEYS consumers; ARGV the prefixes of heartbeats and of processing lists. Returns {id, the
 // heartbeat's PTTL, how many it holds, its header} for each. O(consumers)
-inline std::string_view consumer_states_script() {
-    static constexpr auto script = reading_script(held_list_function, R"lua(
+inline constexpr auto consumer_states_script = reading_script(held_list_function, R"lua(
 local consumers, heartbeat, processing = KEYS[1], ARGV[1], ARGV[2]
 local refused = refusal({{consumers, 'set'}}, {{'SMEMBERS', consumers}, {'PTTL', consumers},
     {'TYPE', consumers}, {'LLEN', consumers}, {'LINDEX', consumers, '-1'}})
@@ -40,13 +39,10 @@ for i, id in ipairs(redis.call('SMEMBERS', consumers)) do
 end
 return found
 )lua");
-    return script;
-}
 
 // KEYS consumers; ARGV the prefix of processing lists, the first and how many. Returns {id,
 // element} for each, a consumer's oldest first. O(consumers + what is read)
-inline std::string_view held_messages_script() {
-    static constexpr auto script = reading_script(held_list_function, R"lua(
+inline constexpr auto held_messages_script = reading_script(held_list_function, R"lua(
 local consumers, processing = KEYS[1], ARGV[1]
 local pass, left = tonumber(ARGV[2]), tonumber(ARGV[3])
 local refused = refusal({{consumers, 'set'}}, {{'SMEMBERS', consumers},
@@ -66,8 +62,6 @@ for _, id in ipairs(ids) do
 end
 return found
 )lua");
-    return script;
-}
 
 /// The Lua function next_piece(looked_at, bytes, most): how many elements to read together, when so
 /// many that have so many bytes are read, and about a mebibyte is wanted; 0 for enough.
@@ -88,8 +82,7 @@ end
 // KEYS groups of a queue; ARGV the prefix of their keys, the first and the last of them, or '', ''
 // and the id of one. Returns {id, PTTL, open, left, jobs, failed, made, to} for each that is there.
 // O(log groups + what is read)
-inline std::string_view group_states_script() {
-    static constexpr auto script = reading_script(R"lua(
+inline constexpr auto group_states_script = reading_script(R"lua(
 local groups, prefix, first, last, id = KEYS[1], unpack(ARGV)
 local refused = refusal({{groups, 'zset'}}, {{'ZRANGE', groups, '0', '0'}, {'TYPE', groups},
     {'PTTL', groups}, {'HMGET', groups, 'x'}})
@@ -104,8 +97,6 @@ for _, one in ipairs(id and {id} or redis.call('ZRANGE', groups, first, last)) d
 end
 return found
 )lua");
-    return script;
-}
 
 // ARGV how many bytes; then lists that a SCAN of this node has found, of any slots. Returns for
 // each list the first bytes of its next message, '' if it has gone or the user may not read it.
@@ -128,8 +119,8 @@ return starts
 // has read a mebibyte. Returns how many it has looked at, whether these were the last (0 or 1), and
 // those that may be the job: {element}, with its score if it is scheduled, with what `read` says if
 // it is dead. O(first + what is looked at)
-inline std::string_view find_messages_script() {
-    static constexpr auto script = reading_script(read_entry_function, next_piece_function, R"lua(
+inline constexpr auto find_messages_script =
+    reading_script(read_entry_function, next_piece_function, R"lua(
 local key, first, most, id, place = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local scored = place == 'scheduled'
 local refused = refusal({{key, scored and 'zset' or 'list'}},
@@ -156,8 +147,6 @@ while piece > 0 do
 end
 return {looked_at, 0, found}
 )lua");
-    return script;
-}
 
 // KEYS consumers; ARGV the prefix of processing lists, a job's id, how many to look at; how many of
 // the first consumer's messages were looked at before, the oldest first, and the last of these;
@@ -166,9 +155,8 @@ return {looked_at, 0, found}
 // one holds; how many it has looked at in all; 1 when it has begun the first consumer again,
 // because it did not find its place, else 0; and {id, element} for those that may be the job.
 // O(consumers + what is looked at)
-inline std::string_view find_held_script() {
-    static constexpr auto script =
-        reading_script(held_list_function, index_of_function, next_piece_function, R"lua(
+inline constexpr auto find_held_script =
+    reading_script(held_list_function, index_of_function, next_piece_function, R"lua(
 local consumers, processing, job, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local refused = refusal({{consumers, 'set'}}, {{'TYPE', consumers}, {'LLEN', consumers},
     {'LRANGE', consumers, '0', '0'}, {'LINDEX', consumers, '0'}, {'LPOS', consumers, 'x'}})
@@ -195,7 +183,5 @@ for i = 6, #ARGV do
 end
 return {#ARGV - 5, 0, '', 0, looked_at, again, found}
 )lua");
-    return script;
-}
 
 } // namespace orizuru::detail

@@ -27,7 +27,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace orizuru::detail {
@@ -64,8 +63,8 @@ inline constexpr std::size_t most_queues_together = 100;
 // free (0 or 1), for how many ms its rate has no permit, that message's beginning, first due or
 // ''}; nil for one that it refuses, if there are others. It ends behind the queue with the 1000th
 // consumer or group: O(queues + consumers + groups).
-inline std::string_view queue_states_script() {
-    static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
+inline constexpr auto queue_states_script =
+    reading_script(held_list_function, retired_function, R"lua(
 local seen = 0
 local function open_groups(groups, prefix)
     local count, members = redis.call('ZCARD', groups), 0
@@ -131,8 +130,6 @@ for i = 1, #KEYS / 12 do
 end
 return found
 )lua");
-    return script;
-}
 
 /// Asks for the numbers of queues that have one connection; returns those of the first ones, at
 /// least of one, with nothing where Redis refuses a queue. Throws as Connection does, also when it
@@ -143,7 +140,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
         exchange(connection, queues.front().source(), "EVAL_RO", [&](std::string& out) {
             begin_command(out, 4 + 16 * queues.size());
             append_argument(out, "EVAL_RO");
-            append_argument(out, queue_states_script());
+            append_argument(out, queue_states_script);
             append_argument(out, 12 * queues.size());
             for (const Keys& keys : queues) {
                 append_argument(out, keys.source());

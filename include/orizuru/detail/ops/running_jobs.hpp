@@ -42,7 +42,7 @@ inline void read_running(Connection& connection, const Keys& keys,
     const Reply reply = exchange(connection, key, "EVAL_RO", [&](std::string& out) {
         begin_command(out, 5 + consumers.size());
         append_argument(out, "EVAL_RO");
-        append_argument(out, running_jobs_script());
+        append_argument(out, running_jobs_script);
         append_argument(out, 1);
         append_argument(out, key);
         append_argument(out, keys.worker(""));
