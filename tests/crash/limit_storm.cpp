@@ -136,11 +136,7 @@ class Storm {
 
   private:
     int live(const std::string& uri, const std::string& diary) {
-        Worker worker(uri, {.concurrency = 4,
-                            .recheck = 50ms,
-                            .scheduler = orizuru::SchedulerOptions{.poll = 100ms},
-                            .collect_interval = 50ms,
-                            .on_event = [](const auto&) {}});
+        Worker worker(uri, WorkerStorm::options(4));
         const orizuru::QueueOptions options{
             .retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)},
             .lease = m_fails_over ? 10'000ms : 500ms, // to outlast a failover
