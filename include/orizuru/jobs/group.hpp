@@ -46,6 +46,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -136,7 +137,7 @@ class JobGroup {
     template <MessageEncodable T>
     std::string push(const std::string& queue, const T& payload,
                      const GroupJobOptions& options = {}) {
-        return push_all(queue, std::span(&payload, 1), options).front();
+        return std::move(push_all(queue, std::span(std::addressof(payload), 1), options).front());
     }
 
     /// Does the same for many; returns their ids.
@@ -153,8 +154,9 @@ class JobGroup {
                 auto job =
                     detail::new_job(payload, options.kind, options, detail::job_time_by(m_clock));
                 job.group = m_field;
-                pushes.add(job.id, detail::encoded(job, m_producer.options().max_payload));
-                ids.push_back(std::move(job.id));
+                const std::string bytes = detail::encoded(job, m_producer.options().max_payload);
+                ids.push_back(std::move(job.id)); // before it may be sent: it needs memory
+                pushes.add(ids.back(), bytes);
             }
             pushes.send();
             return ids;
@@ -174,6 +176,7 @@ class JobGroup {
     [[nodiscard]] const std::string& id() const noexcept { return m_id; }
 
   private:
+    /// Reads the clock, too.
     detail::ScriptPushes pushes_to(const std::string& queue);
     [[nodiscard]] std::string key() const;
     void open(const JobGroupOptions& options);

@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -82,7 +83,7 @@ class KeyedJobProducer<T> {
     ///     than 512 bytes, EncodeError for attributes or a max_attempts that cannot be. Nothing was
     ///     sent then.
     std::string push(std::string_view key, const T& payload, const KeyedJobOptions& options = {}) {
-        return push_all(key, std::span(&payload, 1), options).front();
+        return std::move(push_all(key, std::span(std::addressof(payload), 1), options).front());
     }
 
     /// Does the same for many of one key, in their order; returns their ids.
@@ -100,9 +101,9 @@ class KeyedJobProducer<T> {
                 detail::new_job(payload, m_options.kind, options, detail::job_time_by(m_clock));
             job.key = key;
             job.ticket = detail::make_ticket(keys());
-            pushes.add(detail::digits_of(job.ticket, keys()),
-                       detail::encoded(job, m_options.max_payload));
-            ids.push_back(std::move(job.id));
+            const std::string bytes = detail::encoded(job, m_options.max_payload);
+            ids.push_back(std::move(job.id)); // before it may be sent: it needs memory
+            pushes.add(detail::digits_of(job.ticket, keys()), bytes);
         }
         pushes.send();
         return ids;
@@ -112,6 +113,7 @@ class KeyedJobProducer<T> {
     [[nodiscard]] const Keys& keys() const { return m_producer.keys(); }
 
   private:
+    /// Reads the clock, too.
     detail::ScriptPushes pushes_of(std::string_view key) {
         if (key.empty()) {
             throw std::invalid_argument("the job has no key");
