@@ -28,8 +28,6 @@ namespace rolling_deploys_test {
 
 using namespace orizuru::test;
 
-constexpr const char* version_0_1_0 = "583a45e";
-
 const FaultProgram program("rolling_deploys", [](int count, char** arguments) {
     return main_of_storm(count, arguments, [&] {
         const FaultOptions options(count, arguments,
@@ -39,7 +37,7 @@ const FaultProgram program("rolling_deploys", [](int count, char** arguments) {
             throw std::invalid_argument("--way is old-collectors, new-collectors or either");
         }
         FaultReport report(options);
-        const OlderVersion old(version_0_1_0);
+        const OlderVersion old("deployed");
         if (old.missing()) {
             std::cout << *old.missing() << std::endl;
             return 77;
