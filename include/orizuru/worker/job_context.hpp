@@ -187,7 +187,7 @@ class JobRun {
 
     using Lock = std::unique_lock<Mutex>;
 
-    /// The worker does so for good, or by requeuing it.
+    /// `worker`: it has settled the job for good; `requeuing`: it has given the job back.
     enum class SettledBy { worker, requeuing, handler, nobody };
     /// Progress of the handler, for the thread that handles the job.
     enum class Stage { before, begun, out_of_time };
@@ -206,7 +206,7 @@ class JobRun {
     }
     [[nodiscard]] SettledBy settled_by() const {
         const std::lock_guard lock(m_mutex);
-        return m_core->settled() ? m_worker : SettledBy::nobody;
+        return m_core->settled() ? m_settler : SettledBy::nobody;
     }
     /// Any thread.
     [[nodiscard]] std::optional<JobAttributes> changed_attributes() const {
@@ -226,7 +226,7 @@ class JobRun {
     std::atomic<double> m_fraction{0};
     mutable Mutex m_mutex; ///< guards what follows
     detail::GuardCore* m_core = nullptr;
-    SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
+    SettledBy m_settler = SettledBy::handler; ///< unless the worker has done something
 };
 
 /// One run of a job, with the job itself.

@@ -75,7 +75,7 @@ class TrialAccess {
         message->payload = payload;
         run.m_core->guard_settled(std::move(message));
         run.m_stage = JobRun::Stage::begun;
-        run.m_worker = JobRun::SettledBy::worker;
+        run.m_settler = JobRun::SettledBy::worker;
     }
     [[nodiscard]] static JobDone done(std::shared_ptr<UnendedRun> run) noexcept {
         return JobDone(std::move(run));

@@ -106,13 +106,13 @@ class FetchingQueue : public ServedQueue {
         }
     }
     void mark_suspects() noexcept override {
-        if (const auto open = m_consumers.share()) {
+        if (const auto open = consumer()) {
             open->mark_suspects();
         }
     }
     std::size_t flush_acks() override { return m_consumers.flush(); }
     [[nodiscard]] std::string consumer_id() override {
-        const auto open = m_consumers.share();
+        const auto open = consumer();
         return open ? open->id() : std::string();
     }
     /// Returns how many jobs were fetched and not taken yet.

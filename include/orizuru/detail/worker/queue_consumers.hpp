@@ -17,7 +17,8 @@
 
 namespace orizuru::detail {
 
-/// Any thread may call it, unless a comment says which.
+/// Any thread may call it, unless a comment says which. Before and behind the thread that fetches,
+/// who starts and ends that thread stands in for it.
 class QueueConsumers {
   public:
     /// Null when the queue is closed. For the thread that fetches.
@@ -52,7 +53,7 @@ class QueueConsumers {
         }
         end_former_by(deadline);
     }
-    /// Ends that for those that are opened from now on.
+    /// Those that are opened from now on have no deadline.
     void forget_end() noexcept {
         const std::lock_guard lock(m_mutex);
         m_end_by = TimePoint::max();

@@ -16,7 +16,7 @@
 
 namespace orizuru::detail {
 
-/// Returns the options of a producer. Throws std::invalid_argument for their kind.
+/// Returns the options of a producer. Throws std::invalid_argument for a kind that cannot be.
 template <class Options>
 [[nodiscard]] Options with_checked_kind(Options options) {
     check_kind(options.kind);

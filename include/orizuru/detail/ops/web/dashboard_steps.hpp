@@ -18,7 +18,8 @@
 
 namespace orizuru::detail::web {
 
-/// Returns the message with this id. Throws HttpRefusal when it has made room.
+/// Returns the message with this id. Throws HttpRefusal when newer
+/// ones have pushed it out.
 [[nodiscard]] inline ListedMessages::Handle listed(const ListedMessages& messages,
                                                    const std::string& id) {
     auto found = messages.find(id);

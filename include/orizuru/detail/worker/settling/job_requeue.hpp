@@ -13,11 +13,12 @@
 #include <orizuru/detail/worker/settling/settled_run.hpp>
 
 #include <chrono>
+#include <exception>
 #include <optional>
 
 namespace orizuru::detail {
 
-/// Any thread, while the handler runs.
+/// Any thread: of those that settle the job, the guard's lock lets one do so.
 class JobRequeue {
   public:
     /// `queue` outlives it.
@@ -35,6 +36,7 @@ class JobRequeue {
     [[nodiscard]] Settlement settlement(const GuardCore& guard) const;
 
   private:
+    bool begin(GuardCore& guard, std::exception_ptr& problem) const noexcept;
     [[nodiscard]] JobReports reports() const { return {m_queue, m_run}; }
 
     ServedQueue& m_queue;

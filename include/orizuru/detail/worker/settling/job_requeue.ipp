@@ -11,6 +11,7 @@
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -39,7 +40,7 @@ ORIZURU_INLINE void JobRequeue::run(std::chrono::milliseconds patience) const no
         if (!guard || guard->settled()) {
             return false;
         }
-        guard.settle_by(SettledRun::By::requeuing);
+        guard.name_settler(SettledRun::By::requeuing);
         return guard->settle(settlement(*guard));
     });
     // Before a stop, a job is requeued only because no thread was free for it.
@@ -50,25 +51,38 @@ ORIZURU_INLINE void JobRequeue::run(std::chrono::milliseconds patience) const no
 
 ORIZURU_INLINE std::optional<GuardCore::GivenUp> JobRequeue::begin(TimePoint until) const noexcept {
     std::optional<GuardCore::GivenUp> given;
+    std::exception_ptr problem; // told with the guard unlocked
     static_cast<void>(reports().attempt([&] {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
         const auto guard = m_run.guard_within(left);
         if (guard && !guard->settled()) {
-            guard.settle_by(SettledRun::By::requeuing);
-            const bool begun = m_run.changed_attributes() && reports().attempt([&] {
-                guard->begin(settlement(*guard));
-                return true;
-            });
+            guard.name_settler(SettledRun::By::requeuing);
+            const bool begun = m_run.changed_attributes() && begin(*guard, problem);
             given = begun ? GuardCore::GivenUp() : guard->give_up();
         } else if (guard && guard.settler() == SettledRun::By::handler) {
             m_queue.counts().add(Outcome::settled);
         }
         return true;
     }));
+    if (problem) {
+        static_cast<void>(reports().attempt([&]() -> bool { std::rethrow_exception(problem); }));
+    }
     if (given && given->session != nullptr) {
         reports().requeued();
     }
     return given;
+}
+
+/// Returns whether it has begun; else `problem` is why not.
+ORIZURU_INLINE bool JobRequeue::begin(GuardCore& guard,
+                                      std::exception_ptr& problem) const noexcept {
+    try {
+        guard.begin(settlement(guard));
+        return true;
+    } catch (...) {
+        problem = std::current_exception();
+    }
+    return false;
 }
 
 ORIZURU_INLINE void JobRequeue::finish() const noexcept {

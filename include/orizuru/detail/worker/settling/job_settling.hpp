@@ -103,7 +103,7 @@ class JobSettling {
         return guard && (guard->settled() || (acks_alone() && !guard->suspected()));
     }
     void try_again() noexcept;
-    /// Takes the job back while its handler runs. Any thread.
+    /// Gives the job back. Any thread, while its handler runs.
     [[nodiscard]] const JobRequeue& requeue() const noexcept { return m_requeue; }
     [[nodiscard]] const JobReports& reports() const noexcept { return m_reports; }
 
@@ -123,7 +123,7 @@ class JobSettling {
     };
 
     template <class Action>
-    bool attempt(Action action) noexcept;
+    bool attempt_to_settle(Action action) noexcept;
 
     // Decisions.
     bool prepare(TimePoint now);
@@ -201,7 +201,7 @@ class JobSettling {
 
 /// Tells what `action` throws and returns false then, and postpones a step that ran out of memory.
 template <class Action>
-bool JobSettling::attempt(Action action) noexcept {
+bool JobSettling::attempt_to_settle(Action action) noexcept {
     return m_reports.attempt([&] {
         try {
             return action();

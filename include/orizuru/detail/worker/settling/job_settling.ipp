@@ -16,11 +16,12 @@
 namespace orizuru::detail {
 
 ORIZURU_INLINE bool JobSettling::begin(TimePoint now) noexcept {
-    return attempt([=, this] { return prepare(now == TimePoint() ? Clock::now() : now); });
+    return attempt_to_settle(
+        [=, this] { return prepare(now == TimePoint() ? Clock::now() : now); });
 }
 
 ORIZURU_INLINE void JobSettling::go_back(std::string_view why) noexcept {
-    attempt([&] {
+    attempt_to_settle([&] {
         perform(&JobSettling::release);
         m_reports.tell(WorkerEventKind::requeued, why);
         return true;
@@ -29,14 +30,14 @@ ORIZURU_INLINE void JobSettling::go_back(std::string_view why) noexcept {
 
 ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
     m_ended = true;
-    attempt([&] {
+    attempt_to_settle([&] {
         conclude(handling);
         return true;
     });
 }
 
 ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
-    attempt([&] {
+    attempt_to_settle([&] {
         if (!end_expired()) {
             m_queue.counts().add(Outcome::failed);
             m_failure = {.reason = text_or_less(why)};
@@ -47,14 +48,14 @@ ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
 }
 
 ORIZURU_INLINE void JobSettling::forward() noexcept {
-    attempt([this] {
+    attempt_to_settle([this] {
         perform(&JobSettling::push_on);
         return true;
     });
 }
 
 ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
-    m_run.begin(now);
+    m_run.note_begin(now);
     if (m_run.run().key().empty() ? !goes_without_key() : !takes_turn()) {
         return false;
     }
@@ -248,13 +249,14 @@ ORIZURU_INLINE void JobSettling::lead() {
 
 ORIZURU_INLINE bool JobSettling::pass_on(JobSettling& next, std::string_view payload) {
     const auto guard = m_run.guard();
+    const auto passed = next.m_run.guard();
     if (!guard->held()) {
         return false;
     }
     const Burst& burst = *guard->burst();
     guard->lead(std::make_unique<const Burst>(Burst{burst.first, burst.done + 1, payload}));
-    *next.m_run.guard() = std::move(*guard);
-    guard.settle_by(SettledRun::By::worker);
+    *passed = std::move(*guard);
+    guard.name_settler(SettledRun::By::worker);
     return true;
 }
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A run of a job, as those see it who settle the job.
+// The parts of a JobRun that the settling of its job needs.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
@@ -32,10 +32,10 @@ class SettledRun {
         explicit operator bool() const noexcept { return m_lock.owns_lock(); }
         [[nodiscard]] GuardCore& operator*() const noexcept { return *m_run.m_core; }
         [[nodiscard]] GuardCore* operator->() const noexcept { return m_run.m_core; }
-        /// Who has settled it, once it is settled.
-        [[nodiscard]] By settler() const noexcept { return m_run.m_worker; }
-        /// Names that before it is settled.
-        void settle_by(By settler) const noexcept { m_run.m_worker = settler; }
+        /// Says who has settled it. Once it is settled.
+        [[nodiscard]] By settler() const noexcept { return m_run.m_settler; }
+        /// Says who is about to settle it.
+        void name_settler(By settler) const noexcept { m_run.m_settler = settler; }
 
       private:
         friend class SettledRun;
@@ -52,7 +52,7 @@ class SettledRun {
     [[nodiscard]] OrderedJob ordered() const noexcept { return {head().key, head().ticket}; }
     [[nodiscard]] RunStop& stop() const noexcept { return m_run->m_stop; }
     [[nodiscard]] Stage stage() const noexcept { return m_run->m_stage; }
-    void begin(TimePoint now) const noexcept {
+    void note_begin(TimePoint now) const noexcept {
         m_run->m_since.store(now, std::memory_order_relaxed);
     }
 

@@ -196,7 +196,7 @@ JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclus
         if (m_begun == nullptr && guard->settled()) {
             return std::nullopt; // by the handler, or requeued
         }
-        guard.settle_by(SettledRun::By::worker);
+        guard.name_settler(SettledRun::By::worker);
         m_begun = nullptr;
         try {
             done = action(*guard);
@@ -209,8 +209,8 @@ JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclus
     if (done) {
         (this->*conclusion)(*done);
     } else if (in_doubt) {
-        m_reports.tell(WorkerEventKind::unsettled,
-                       problem); // the settlement goes on in the background
+        // The settlement goes on in the background.
+        m_reports.tell(WorkerEventKind::unsettled, problem);
     } else if (m_begun == nullptr) {
         postpone(problem);
     }
@@ -221,7 +221,7 @@ ORIZURU_INLINE void JobSettling::finish() noexcept {
     if (m_begun == nullptr) {
         return;
     }
-    attempt([&] {
+    attempt_to_settle([&] {
         settle([this](GuardCore& guard) { return std::optional(guard.finish(m_what)); }, m_begun);
         return true;
     });
@@ -229,7 +229,7 @@ ORIZURU_INLINE void JobSettling::finish() noexcept {
 
 ORIZURU_INLINE void JobSettling::try_again() noexcept {
     m_retry_at.reset();
-    attempt([this] {
+    attempt_to_settle([this] {
         (this->*m_step)();
         return true;
     });
