@@ -19,10 +19,11 @@ namespace orizuru::test {
 class OlderVersion {
   public:
     /// Compiles a source of tests/crash. Takes as long as a compiler takes.
-    explicit OlderVersion(const std::string& source) : m_source(source) {
+    explicit OlderVersion(const std::string& source, const std::string& more_packages = "")
+        : m_source(source) {
         const std::string log = m_folder.path() + "/log";
         pid_t pid = spawn({"/bin/bash", "-c", script, "bash", SOURCE_ROOT, commit, m_folder.path(),
-                           COMPILER, source},
+                           COMPILER, source, more_packages},
                           Fd{::open("/dev/null", O_RDONLY | O_CLOEXEC)}.get(), log);
         int status = 0;
         wait_for(pid, 0, &status);
@@ -46,7 +47,7 @@ class OlderVersion {
     /// must be there. Nothing is fetched.
     static constexpr auto script = R"sh(
         set -euo pipefail
-        root=$1 commit=$2 folder=$3 compiler=$4 source=$5
+        root=$1 commit=$2 folder=$3 compiler=$4 source=$5 packages=$6
         cd "$root"
         if ! git cat-file -e "$commit^{commit}"; then
             shallow=$(git rev-parse --is-shallow-repository || echo true)
@@ -54,7 +55,7 @@ class OlderVersion {
             exit 1
         fi
         git archive "$commit" include | tar -x -C "$folder"
-        flags=$(pkg-config --cflags --libs hiredis openssl)
+        flags=$(pkg-config --cflags --libs hiredis openssl $packages)
         $compiler -std=c++20 -O1 -w -pthread -DMSGPACK_NO_BOOST -DSOURCE_ROOT="\"$root\"" \
             -I"$folder/include" -Itests "tests/crash/$source.cpp" -o "$folder/$source" $flags
     )sh";

@@ -12,6 +12,7 @@
 #include "crash/support/postgres_pair.hpp"
 #include "crash/support/write_outages.hpp"
 #include "support/eventually.hpp"
+#include "support/posix.hpp"
 #include "support/redis_client.hpp"
 
 #include <orizuru/postgres/schema.hpp>
@@ -31,8 +32,10 @@ namespace orizuru::test {
 
 class PaymentCrowd final : public Crowd {
   public:
+    /// `old`: a program of an older version, which makes the tables and runs all but collectors
+    /// until `roll_out`. Then no bank sends notices to the other one, which 0.1.0 cannot.
     PaymentCrowd(RedisServer& forgetful, RedisServer& lasting, PostgresPair& postgres,
-                 FaultReport& report, std::uint64_t seed);
+                 FaultReport& report, std::uint64_t seed, std::string old = {});
 
     /// Of the one of the transfers.
     void restart_redis() {
@@ -49,6 +52,13 @@ class PaymentCrowd final : public Crowd {
     }
     /// Of one of the two Redis, in turn.
     void refuse_writes_at_times(std::uint64_t faults, std::uint64_t least);
+    /// Brings the tables to this version; what starts from now on is of it, too.
+    void roll_out() {
+        for (const char* const bank : banks) {
+            Schema(at_bank(m_postgres.primary().conninfo(), bank)).apply();
+        }
+        m_old.clear();
+    }
     void restart_postgres() {
         m_postgres.restart_primary();
         report().came("PostgreSQL killed and restarted");
@@ -76,6 +86,11 @@ class PaymentCrowd final : public Crowd {
     /// The longest time without any progress.
     static constexpr std::chrono::seconds patience{60};
 
+    std::string program_for(const Work& work) override {
+        const bool is_old = !m_old.empty() && work.role != "collector";
+        report().came(is_old ? "processes of 0.1.0" : "processes of today");
+        return is_old ? m_old : "";
+    }
     std::string uri_for(const Work& work) override {
         const bool of_receipts = work.role == "clerk" || work.role == "relay" ||
                                  std::ranges::any_of(banks, [&](const char* bank) {
@@ -89,7 +104,8 @@ class PaymentCrowd final : public Crowd {
                  .index = m_added[role]++,
                  .rate = 300,
                  .queue = queue,
-                 .database = m_postgres.conninfo()});
+                 .database = m_postgres.conninfo(),
+                 .queues = m_notices ? banks.size() : 1});
         }
     }
     [[nodiscard]] std::uint64_t number(const std::string& bank, const std::string& query) const {
@@ -112,6 +128,8 @@ class PaymentCrowd final : public Crowd {
 
     RedisServer& m_lasting;
     PostgresPair& m_postgres;
+    std::string m_old;
+    const bool m_notices;
     RedisClient m_forgetful_client{server().uri()};
     RedisClient m_lasting_client{m_lasting.uri()};
     WriteOutages m_lasting_outages{m_lasting, report()};
@@ -119,8 +137,13 @@ class PaymentCrowd final : public Crowd {
 };
 
 inline PaymentCrowd::PaymentCrowd(RedisServer& forgetful, RedisServer& lasting,
-                                  PostgresPair& postgres, FaultReport& report, std::uint64_t seed)
-    : Crowd(forgetful, report, seed), m_lasting(lasting), m_postgres(postgres) {
+                                  PostgresPair& postgres, FaultReport& report, std::uint64_t seed,
+                                  std::string old)
+    : Crowd(forgetful, report, seed),
+      m_lasting(lasting),
+      m_postgres(postgres),
+      m_old(std::move(old)),
+      m_notices(m_old.empty()) {
     for (const std::string bank : banks) {
         make_tables(bank);
         add_all("payer", 2, bank);
@@ -133,9 +156,9 @@ inline PaymentCrowd::PaymentCrowd(RedisServer& forgetful, RedisServer& lasting,
     }
     for (std::size_t i = 0; i < banks.size(); ++i) {
         const std::string bank = banks.at(i);
-        static_cast<void>(m_postgres.primary().ask("CREATE VIEW " + bank +
-                                                   ".other_announced AS SELECT * FROM " +
-                                                   banks.at(1 - i) + ".announced"));
+        static_cast<void>(m_postgres.primary().ask(
+            "CREATE VIEW " + bank + ".other_announced AS SELECT * FROM " + banks.at(1 - i) +
+            ".announced WHERE " + (m_notices ? "true" : "false")));
         add_all("submitter", 1, bank);
     }
 }
@@ -151,7 +174,18 @@ inline void PaymentCrowd::refuse_writes_at_times(std::uint64_t faults, std::uint
 inline void PaymentCrowd::make_tables(const std::string& bank) {
     const std::string conninfo = m_postgres.primary().conninfo();
     static_cast<void>(m_postgres.primary().ask("CREATE SCHEMA " + bank));
-    Schema(at_bank(conninfo, bank)).apply();
+    if (m_old.empty()) {
+        Schema(at_bank(conninfo, bank)).apply();
+    } else {
+        const pid_t process =
+            spawn({m_old, "schema", at_bank(conninfo, bank)},
+                  Fd{::open("/dev/null", O_RDONLY | O_CLOEXEC)}.get(), "/dev/null");
+        int status = 0;
+        wait_for(process, 0, &status);
+        if (status != 0) {
+            wrong().emplace_back("the older version has made no tables");
+        }
+    }
     pqxx::connection connection(at_bank(conninfo, bank));
     pqxx::work tx(connection);
     tx.exec("CREATE TABLE accounts (id integer PRIMARY KEY, balance bigint NOT NULL)");

@@ -234,7 +234,9 @@ inline void PaymentWork::submit_ten(pqxx::connection& connection, orizuru::Ledge
     };
     tx.exec("INSERT INTO announced VALUES (" + std::to_string(number) + ")");
     send(m_work.queue, "copied");
-    send(other_bank(), "noticed");
+    if (m_work.queues > 1) {
+        send(other_bank(), "noticed");
+    }
     tx.commit();
 }
 

@@ -62,8 +62,8 @@ struct Work {
     std::string uri = {};
     std::string journal = {};
     std::string database = {}; ///< for processes that use PostgreSQL
-    std::size_t queues = 2;    ///< of a worker and of a producer of jobs
-    std::string program = {};  ///< another executable that runs it
+    std::size_t queues = 2; ///< of a worker, of a producer of jobs, and to which a submitter sends
+    std::string program = {}; ///< another executable that runs it
 
     static constexpr std::string_view command = "work";
     static constexpr std::uint64_t most_messages = 10'000'000; ///< of one process
