@@ -29,10 +29,10 @@ template <class Options>
 
 /// Returns a job in its first try, as the options of one job say; it is due at `due`, or now.
 template <class T, class Options>
-[[nodiscard]] Job<T> new_job(T payload, std::string kind, const Options& options, JobTime now,
-                             std::optional<JobTime> due = {}) {
+[[nodiscard]] Job<T> new_job(T payload, const std::string& kind, const Options& options,
+                             JobTime now, std::optional<JobTime> due = {}) {
     Job<T> job = make_job(std::move(payload));
-    job.kind = std::move(kind);
+    job.kind = kind;
     job.attributes = options.attributes;
     job.max_attempts = options.max_attempts;
     job.first_enqueued_at = now;
