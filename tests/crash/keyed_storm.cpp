@@ -69,7 +69,9 @@ int live(const std::string& uri, const std::string& diary) {
                 throw std::runtime_error("not now");
             }
         },
-        {.retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)}, .lease = 500ms},
+        {.retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(20ms)},
+         .lease = 500ms,
+         .dead = {.most = 1'000'000}},
         {.burst = ::getpid() % 4 == 0 ? 1 : burst});
     return worker.run();
 }
