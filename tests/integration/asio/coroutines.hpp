@@ -491,7 +491,7 @@ TEST_CASE_FIXTURE(Fixture,
         all_begun = false;
         executor = net::make_strand(executor);
     }
-    Worker worker(uri, options(2));
+    Worker worker(uri, options(1));
     worker.handle<Raw>("q", orizuru::on(std::exchange(executor, {}), waiting()), any_number());
     push_jobs({"x", "y"});
     const Running running(worker);
@@ -500,6 +500,7 @@ TEST_CASE_FIXTURE(Fixture,
         context.stop();
         push_jobs({"z"});
         REQUIRE(eventually([&] { return worker.running().size() == 3; }));
+        REQUIRE(so_many_wait(1)); // its thread has given it to the context
     }
     const std::size_t count = worker.running().size();
     context.end();
