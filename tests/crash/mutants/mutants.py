@@ -1674,7 +1674,7 @@ MUTANTS = [
          "!std::exchange(quieted, true)", "(quieted = true)",
          "worker_telling --test-case='*goes quiet*'"),
     code("a success after an early ack is not told", "detail/worker/settling/job_settling.ipp",
-         "    } else {\n        m_reports.succeeded();", "    } else {",
+         "    } else {\n        reports().succeeded();", "    } else {",
          "worker_telling --test-case='each success*'"),
     code("the bytes of a guard that its handler has are told", "detail/worker/settling/job_reports.ipp",
          "guard->moved_from() ? std::string_view() : ", "",

@@ -104,8 +104,8 @@ class JobSettling {
     }
     void try_again() noexcept;
     /// Gives the job back. Any thread, while its handler runs.
-    [[nodiscard]] const JobRequeue& requeue() const noexcept { return m_requeue; }
-    [[nodiscard]] const JobReports& reports() const noexcept { return m_reports; }
+    [[nodiscard]] JobRequeue requeue() const noexcept { return {m_queue, m_run}; }
+    [[nodiscard]] JobReports reports() const noexcept { return {m_queue, m_run}; }
 
   private:
     // Each taking has pauses of its own, which therefore cannot grow.
@@ -184,8 +184,6 @@ class JobSettling {
 
     ServedQueue& m_queue;
     const SettledRun m_run;
-    const JobReports m_reports{m_queue, m_run};
-    const JobRequeue m_requeue{m_queue, m_run};
     const KindOptions& m_kind;
     const Way m_way;
     bool m_ended = false; ///< the handler has
@@ -202,7 +200,7 @@ class JobSettling {
 /// Tells what `action` throws and returns false then, and postpones a step that ran out of memory.
 template <class Action>
 bool JobSettling::attempt_to_settle(Action action) noexcept {
-    return m_reports.attempt([&] {
+    return reports().attempt([&] {
         try {
             return action();
         } catch (const std::bad_alloc& shortage) {

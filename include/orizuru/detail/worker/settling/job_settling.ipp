@@ -23,7 +23,7 @@ ORIZURU_INLINE bool JobSettling::begin(TimePoint now) noexcept {
 ORIZURU_INLINE void JobSettling::go_back(std::string_view why) noexcept {
     attempt_to_settle([&] {
         perform(&JobSettling::release);
-        m_reports.tell(WorkerEventKind::requeued, why);
+        reports().tell(WorkerEventKind::requeued, why);
         return true;
     });
 }
@@ -176,10 +176,10 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
         counts.add(Outcome::failed);
     }
     if (by == SettledRun::By::handler) {
-        m_reports.buried();
+        reports().buried();
     }
     if (cancelled && by != SettledRun::By::nobody) {
-        m_reports.cancelled_too_late();
+        reports().cancelled_too_late();
     }
     if (by == SettledRun::By::nobody) {
         if (failure && cancelled) {
@@ -192,13 +192,13 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
             perform(&JobSettling::succeed);
         }
     } else if (by == SettledRun::By::handler && failure) {
-        m_reports.tell(WorkerEventKind::failed, *failure);
+        reports().tell(WorkerEventKind::failed, *failure);
     } else if (by == SettledRun::By::handler) {
         counts.add(Outcome::settled);
     } else if (failure) {
-        m_reports.discarded(*failure);
+        reports().discarded(*failure);
     } else {
-        m_reports.succeeded();
+        reports().succeeded();
     }
 }
 
@@ -261,7 +261,7 @@ ORIZURU_INLINE bool JobSettling::pass_on(JobSettling& next, std::string_view pay
 }
 
 ORIZURU_INLINE void JobSettling::tell_passed_on() noexcept {
-    static_cast<void>(m_reports.attempt([this] {
+    static_cast<void>(reports().attempt([this] {
         on_acked(true);
         return true;
     }));

@@ -19,12 +19,12 @@ ORIZURU_INLINE void JobSettling::succeed() {
 
 ORIZURU_INLINE void JobSettling::on_acked(bool done) {
     if (!done) {
-        m_reports.lost();
+        reports().lost();
         return;
     }
-    m_reports.succeeded();
+    reports().succeeded();
     if (m_run.stop().is_cancelled()) {
-        m_reports.cancelled_too_late();
+        reports().cancelled_too_late();
     }
     m_queue.cancellations().end(m_run.run().id());
 }
@@ -34,12 +34,12 @@ ORIZURU_INLINE void JobSettling::expire() {
 }
 
 ORIZURU_INLINE void JobSettling::on_expired(bool done) {
-    done ? m_reports.expired() : m_reports.lost();
+    done ? reports().expired() : reports().lost();
 }
 
 ORIZURU_INLINE void JobSettling::on_lost(bool done) {
     if (!done) {
-        m_reports.lost();
+        reports().lost();
     }
 }
 
@@ -60,12 +60,12 @@ ORIZURU_INLINE void JobSettling::release() {
 
 /// Releases a job whose handler has ended by an exception because the worker shuts down.
 ORIZURU_INLINE void JobSettling::give_back() {
-    settle([this](GuardCore& guard) { return send(guard, m_requeue.settlement(guard)); },
+    settle([this](GuardCore& guard) { return send(guard, requeue().settlement(guard)); },
            &JobSettling::on_given_back);
 }
 
 ORIZURU_INLINE void JobSettling::on_given_back(bool done) {
-    done ? m_reports.requeued() : m_reports.lost();
+    done ? reports().requeued() : reports().lost();
 }
 
 /// A death behind the push leaves the job here, and the next worker pushes it once more.
@@ -97,8 +97,8 @@ ORIZURU_INLINE void JobSettling::push_on() {
 }
 
 ORIZURU_INLINE void JobSettling::on_put_off(bool done) {
-    done ? m_reports.tell(WorkerEventKind::failed, m_failure.reason, before_next_forwarding)
-         : m_reports.tell(WorkerEventKind::lost);
+    done ? reports().tell(WorkerEventKind::failed, m_failure.reason, before_next_forwarding)
+         : reports().tell(WorkerEventKind::lost);
 }
 
 ORIZURU_INLINE void JobSettling::leave() {
@@ -147,16 +147,16 @@ ORIZURU_INLINE void JobSettling::on_failed(bool done) {
     }
     switch (become.outcome) {
     case RetryOutcome::put_off:
-        m_reports.tell(WorkerEventKind::failed, m_failure.reason, become.delay);
+        reports().tell(WorkerEventKind::failed, m_failure.reason, become.delay);
         break;
     case RetryOutcome::buried:
-        m_reports.died(become.reason);
+        reports().died(become.reason);
         break;
     case RetryOutcome::discarded:
-        m_reports.discarded(m_failure.reason);
+        reports().discarded(m_failure.reason);
         break;
     case RetryOutcome::lost:
-        m_reports.lost();
+        reports().lost();
         break;
     }
 }
@@ -210,7 +210,7 @@ JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclus
         (this->*conclusion)(*done);
     } else if (in_doubt) {
         // The settlement goes on in the background.
-        m_reports.tell(WorkerEventKind::unsettled, problem);
+        reports().tell(WorkerEventKind::unsettled, problem);
     } else if (m_begun == nullptr) {
         postpone(problem);
     }
@@ -238,7 +238,7 @@ ORIZURU_INLINE void JobSettling::try_again() noexcept {
 ORIZURU_INLINE void JobSettling::postpone(std::string_view problem) {
     const auto pause = next_pause();
     m_retry_at = deadline_in(pause);
-    m_reports.tell(WorkerEventKind::unsettled, problem, pause);
+    reports().tell(WorkerEventKind::unsettled, problem, pause);
 }
 
 ORIZURU_INLINE std::chrono::milliseconds JobSettling::next_pause() {
