@@ -23,6 +23,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,7 +59,11 @@ class Fleet {
             }
         }
     }
-    [[nodiscard]] int done() const { return *m_done; }
+    void await(int done) const {
+        if (!eventually([&] { return *m_done >= done; })) {
+            throw std::runtime_error("the jobs are not done in time");
+        }
+    }
 
   private:
     [[nodiscard]] int live(const std::string& uri, const FleetLimit& limit) const {
@@ -99,14 +104,14 @@ void measure(std::size_t processes, const FleetLimit& limit) {
     orizuru::JobProducer<Raw> producer(server.uri(), "q");
     ServerCost backlog(redis);
     producer.push_all(std::vector<Raw>(jobs));
-    static_cast<void>(eventually([&] { return fleet.done() >= jobs; }));
+    fleet.await(jobs);
     print(backlog, jobs, "a job of a backlog");
     ServerCost singly(redis);
     for (int i = 0; i < jobs; ++i) {
         producer.push({});
         std::this_thread::sleep_for(2ms);
     }
-    static_cast<void>(eventually([&] { return fleet.done() >= 2 * jobs; }));
+    fleet.await(2 * jobs);
     print(singly, jobs, "a job that comes alone");
 }
 

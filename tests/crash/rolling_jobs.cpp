@@ -26,6 +26,7 @@
 #include <iostream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rolling_jobs_test {

@@ -12,10 +12,10 @@
 #include <orizuru/worker.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace orizuru::test {
 
