@@ -54,7 +54,8 @@ inline void Session::begin_settling(const DeliveryPtr& message,
 inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_view what) {
     using S = Delivery::State;
     try {
-        if (!await(lock, [&] { return is_answered(*message); })) {
+        const auto answered = [&] { return is_answered(*message); };
+        if (!answered() && !await(lock, answered)) {
             throw m_lane.unanswered_settlement(joined({what, " a message"}), m_lane.last_failure());
         }
         if (message->state == S::held) {
@@ -68,6 +69,17 @@ inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_
     }
     m_lane.held().let_go();
     return message->state == S::settled;
+}
+
+inline bool Session::await_outcome(const DeliveryPtr& message, TimePoint until) noexcept {
+    return m_lane.locked([&](Lock& lock) {
+        const auto answered = [&] { return is_answered(*message); };
+        try {
+            return answered() || m_lane.drive(lock, until, nullptr, answered);
+        } catch (const std::exception&) {
+            return true;
+        }
+    });
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {

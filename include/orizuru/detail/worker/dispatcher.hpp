@@ -22,6 +22,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -50,6 +51,7 @@ class Dispatcher final : public TaskSource {
     [[nodiscard]] const ForkMark& process() const noexcept override { return m_shared->process; }
     /// Null when stopped.
     inline std::shared_ptr<Task> next(Turn& turn) override;
+    inline std::shared_ptr<Task> next_if_any(Turn& turn) override;
     [[nodiscard]] std::shared_ptr<Task> next_at_hand(const Turn& turn) const noexcept override {
         return turn.shared && !stopped() ? turn.shared->take() : nullptr;
     }
@@ -86,14 +88,16 @@ class Dispatcher final : public TaskSource {
 
   private:
     using Lock = std::unique_lock<std::mutex>;
+    enum class Asking : std::uint8_t { once, until_found };
 
     // Most jobs take less time.
     static constexpr std::chrono::milliseconds busy_patience{20};
 
     template <class Action>
     void lead(Lock& lock, Action action);
-    std::shared_ptr<Task> take_turn(Lock& lock);
-    PolledQueues::Found find();
+    std::shared_ptr<Task> ask(Turn& turn, Asking asking);
+    std::shared_ptr<Task> take_turn(Lock& lock, Asking asking);
+    PolledQueues::Found find(Asking asking);
     void watch();
     void end_waiting(Lock& lock);
     [[nodiscard]] bool stopped() const noexcept { return m_token.stop_requested(); }
@@ -122,28 +126,45 @@ inline std::shared_ptr<Task> Dispatcher::next(Turn& turn) {
         if (std::shared_ptr<Task> task = next_at_hand(turn)) {
             return task;
         }
-        turn.now = TimePoint();
-        Lock lock(m_mutex);
-        ++m_free;
-        std::shared_ptr<Task> task = take_turn(lock);
-        turn.shared = m_fetched;
-        --m_free;
-        if (m_free == 0 && !m_led && m_queues.any_waiting()) {
-            m_busy.notify_one();
-        } else if (m_followers > 0 && !m_called) {
-            // Call one at a time: this thread may be back before the other one has woken up.
-            m_called = true;
-            lock.unlock();
-            m_turn.notify_one();
-        }
+        std::shared_ptr<Task> task = ask(turn, Asking::until_found);
         if (task || stopped()) {
             return task;
         }
     }
 }
 
-/// Null when the thread has to look into the shared tasks, or to end.
-inline std::shared_ptr<Task> Dispatcher::take_turn(Lock& lock) {
+inline std::shared_ptr<Task> Dispatcher::next_if_any(Turn& turn) {
+    if (std::shared_ptr<Task> task = next_at_hand(turn)) {
+        return task;
+    }
+    std::shared_ptr<Task> task = ask(turn, Asking::once);
+    return task ? std::move(task) : next_at_hand(turn);
+}
+
+/// Null when the thread has to look into the shared tasks, or to end; with Asking::once also when
+/// there is no task, or it is the turn of another thread.
+inline std::shared_ptr<Task> Dispatcher::ask(Turn& turn, Asking asking) {
+    turn.now = TimePoint();
+    Lock lock(m_mutex);
+    if (m_led && asking == Asking::once) {
+        return nullptr;
+    }
+    ++m_free;
+    std::shared_ptr<Task> task = take_turn(lock, asking);
+    turn.shared = m_fetched;
+    --m_free;
+    if (m_free == 0 && !m_led && m_queues.any_waiting()) {
+        m_busy.notify_one();
+    } else if (m_followers > 0 && !m_called) {
+        // Call one at a time: this thread may be back before the other one has woken up.
+        m_called = true;
+        lock.unlock();
+        m_turn.notify_one();
+    }
+    return task;
+}
+
+inline std::shared_ptr<Task> Dispatcher::take_turn(Lock& lock, Asking asking) {
     if (m_led) {
         ++m_followers;
         m_turn.wait(lock, [this] {
@@ -156,7 +177,7 @@ inline std::shared_ptr<Task> Dispatcher::take_turn(Lock& lock) {
         return nullptr;
     }
     PolledQueues::Found found;
-    lead(lock, [&] { found = find(); });
+    lead(lock, [&] { found = find(asking); });
     if (found.several) {
         m_fetched = std::move(found.several);
     }
@@ -175,10 +196,11 @@ void Dispatcher::lead(Lock& lock, Action action) {
     action();
 }
 
-inline PolledQueues::Found Dispatcher::find() {
+inline PolledQueues::Found Dispatcher::find(Asking asking) {
     const EndOfForks end(process()); // such as one of a Codec
     while (!stopped()) {
-        if (auto found = m_queues.find(m_token, m_free)) {
+        auto found = m_queues.find(m_token, m_free);
+        if (found || asking == Asking::once) {
             return found;
         }
         if (!stopped()) {

@@ -26,7 +26,14 @@ class JobTask : public Task {
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
         return m_settling.retry_at();
     }
-    void try_again() noexcept override { m_settling.try_again(); }
+    bool finish(TimePoint until) noexcept override {
+        m_settling.finish(until);
+        return retry_at().has_value();
+    }
+    void try_again() noexcept override {
+        m_settling.try_again();
+        m_settling.finish();
+    }
     void requeue(std::chrono::milliseconds patience) noexcept override {
         m_settling.requeue().run(patience);
     }
@@ -76,10 +83,10 @@ class HandledJob : public JobTask {
   public:
     /// `handler` outlives the task, as `queue` does.
     HandledJob(ServedQueue& queue, JobRun& run, const KindHandler& handler)
-        : JobTask(queue, run, handler.options),
+        : JobTask(queue, run, handler.options, JobSettling::Way::with_next),
           m_handler(handler),
           m_queue(queue),
-          m_place(queue) {}
+          m_place(std::in_place, queue) {}
 
     Ran run(TimePoint ended) noexcept override {
         TimePoint now{};
@@ -99,13 +106,16 @@ class HandledJob : public JobTask {
                 settling().reports().tell(WorkerEventKind::unsettled, what);
             });
         }
-        return {retry_at().has_value(), now};
+        // Before the thread asks for its next job.
+        m_place.reset();
+        end_permit();
+        return {retry_at().has_value(), settling().goes_on(), now};
     }
 
   private:
     const KindHandler& m_handler;
     ServedQueue& m_queue;
-    ServedQueue::Place m_place;
+    std::optional<ServedQueue::Place> m_place; ///< until `run` has ended
 };
 
 } // namespace orizuru::detail

@@ -31,7 +31,10 @@ class TaskSource {
     /// Returns the next task for the calling thread; waits until there is one. Null: the thread is
     /// to end.
     virtual std::shared_ptr<Task> next(Turn& turn) = 0;
-    /// Does the same without a wait; null when there is none at hand.
+    /// Does the same, but only asks Redis once. Null when there is none now, or it is the turn of
+    /// another thread.
+    virtual std::shared_ptr<Task> next_if_any(Turn& /*turn*/) { return nullptr; }
+    /// Does the same without asking Redis; null when there is none at hand.
     [[nodiscard]] virtual std::shared_ptr<Task> next_at_hand(const Turn& turn) const noexcept = 0;
 };
 

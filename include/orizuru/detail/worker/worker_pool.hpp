@@ -13,6 +13,7 @@
 #include <orizuru/detail/worker/task_source.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -88,7 +89,11 @@ class WorkerPool {
         std::shared_ptr<Task> m_task;
     };
 
+    static constexpr std::chrono::milliseconds settling_patience{20};
+
     void live(TaskSource& source, ParkedTasks& parked, Slot& slot);
+    static bool run(Task& task, TaskSource& source, TaskSource::Turn& turn,
+                    std::shared_ptr<Task>& next);
 
     mutable std::mutex m_mutex; ///< guards what follows
     std::deque<Slot> m_slots;
@@ -128,16 +133,13 @@ inline void WorkerPool::live(TaskSource& source, ParkedTasks& parked, Slot& slot
     while (next) {
         Task& task = *next;
         slot.hold(std::move(next));
-        Task::Ran ran;
-        {
-            const EndOfForks end(source.process()); // such as one of a policy of retries
-            ran = task.run(turn.now);
-        }
-        turn.now = ran.ended;
-        if (ran.unsettled) {
+        const bool unsettled = run(task, source, turn, next);
+        if (unsettled) {
             parked.add(slot.task());
         }
-        next = source.next_at_hand(turn);
+        if (!next) {
+            next = source.next_at_hand(turn);
+        }
         if (!next) {
             slot.hold(nullptr);
             next = source.next(turn);
@@ -147,6 +149,22 @@ inline void WorkerPool::live(TaskSource& source, ParkedTasks& parked, Slot& slot
     lock.lock();
     --m_alive;
     m_ended.notify_all();
+}
+
+/// Runs the task, and sets `next` when it has to ask for that meanwhile. Returns whether to park
+/// the task.
+inline bool WorkerPool::run(Task& task, TaskSource& source, TaskSource::Turn& turn,
+                            std::shared_ptr<Task>& next) {
+    const EndOfForks end(source.process()); // such as one of a policy of retries
+    const Task::Ran ran = task.run(turn.now);
+    turn.now = ran.ended;
+    if (!ran.settling) {
+        return ran.unsettled;
+    }
+    // One round trip does for both. The replies come in this order, unless the two are of two
+    // nodes: then the settlement may not hold up the next task.
+    next = source.next_if_any(turn);
+    return task.finish(next ? deadline_in(settling_patience) : TimePoint::max());
 }
 
 inline void WorkerPool::leave() {

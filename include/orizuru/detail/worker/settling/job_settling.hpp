@@ -41,6 +41,8 @@ class JobSettling {
     /// Chooses whether `end`, and `try_again` behind it, wait for Redis.
     enum class Way : std::uint8_t {
         alone,       ///< yes; successes are acked by QueueOptions::ack
+        with_next,   ///< no: it goes to Redis with the next request, and `finish` ends it; deferred
+                     ///< acks are accepted at once
         with_others, ///< no: AcksTogether::flush sends the acks of successes, and `finish` ends
                      ///< others
         in_burst     ///< yes; a success waits for `pass_on` or `try_again`
@@ -62,8 +64,11 @@ class JobSettling {
     void go_back(std::string_view why) noexcept;
     /// Settles the job after its handler.
     void end(const Handling& handling) noexcept;
-    /// Waits for the settlement that `end` or `try_again` has begun, if there is one.
-    void finish() noexcept;
+    /// Waits for the settlement that `end` or `try_again` has begun, if there is one: until then,
+    /// behind which it is to be repeated at once.
+    void finish(TimePoint until = TimePoint::max()) noexcept;
+    /// True between those.
+    [[nodiscard]] bool goes_on() const noexcept { return m_begun != nullptr; }
     /// True if the job has succeeded and one of those is to follow.
     [[nodiscard]] bool succeeded() const noexcept {
         return m_way == Way::in_burst && m_step == &JobSettling::succeed && !m_retry_at;
@@ -94,8 +99,7 @@ class JobSettling {
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
     /// True if a success was settled without waiting for Redis.
     [[nodiscard]] bool settled_at_once() const noexcept {
-        return m_step == &JobSettling::succeed && !m_retry_at && acks_alone() &&
-               m_queue.options().ack == AckMode::deferred;
+        return m_step == &JobSettling::succeed && !m_retry_at && acks_deferred();
     }
     /// True if `end` settles a success without waiting for Redis, with others. Any thread.
     [[nodiscard]] bool succeeds_at_once() const noexcept {
@@ -171,9 +175,14 @@ class JobSettling {
         const JobHead& head = m_run.head();
         return head.unique_id.empty() && head.ticket.empty() && head.group.empty();
     }
+    /// Its guard accepts that ack, and the consumer sends it later.
+    [[nodiscard]] bool acks_deferred() const noexcept {
+        return acks_alone() && m_way != Way::with_others &&
+               m_queue.options().ack == AckMode::deferred;
+    }
     /// The step that runs does not wait for Redis.
     [[nodiscard]] bool settles_later() const noexcept {
-        return m_way == Way::with_others && m_ended;
+        return m_ended && (m_way == Way::with_others || m_way == Way::with_next);
     }
     std::optional<bool> ack(GuardCore& guard);
     std::optional<bool> send(GuardCore& guard, Settlement settlement);

@@ -164,10 +164,13 @@ ORIZURU_INLINE void JobSettling::on_failed(bool done) {
 ORIZURU_INLINE std::optional<bool> JobSettling::ack(GuardCore& guard) {
     const JobHead& head = m_run.head();
     const JobLock lock{head.id, head.unique_id, head.unique_queue};
+    if (acks_deferred()) {
+        return guard.ack();
+    }
     if (head.ticket.empty() && head.group.empty() && !settles_later()) {
         return ack_unique(guard, lock);
     }
-    if (acks_alone() && !guard.suspected()) {
+    if (acks_alone() && m_way == Way::with_others && !guard.suspected()) {
         return guard.ack_later();
     }
     return send(guard, acking_job(guard, lock, m_run.ordered(), head.group));
@@ -217,11 +220,15 @@ JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclus
     return done;
 }
 
-ORIZURU_INLINE void JobSettling::finish() noexcept {
+ORIZURU_INLINE void JobSettling::finish(TimePoint until) noexcept {
     if (m_begun == nullptr) {
         return;
     }
     attempt_to_settle([&] {
+        if (until != TimePoint::max() && !m_run.guard()->await_outcome(until)) {
+            m_retry_at = until;
+            return true;
+        }
         settle([this](GuardCore& guard) { return std::optional(guard.finish(m_what)); }, m_begun);
         return true;
     });
@@ -229,6 +236,9 @@ ORIZURU_INLINE void JobSettling::finish() noexcept {
 
 ORIZURU_INLINE void JobSettling::try_again() noexcept {
     m_retry_at.reset();
+    if (goes_on()) {
+        return; // `finish` ends it
+    }
     attempt_to_settle([this] {
         (this->*m_step)();
         return true;
