@@ -53,6 +53,15 @@ TEST_CASE("after eight waits that slept for long enough to wake a CPU, the next 
     CHECK(poll.budget() == 50us);
 }
 
+TEST_CASE("a wait for several replies polls for as long as two waits") {
+    BusyPoll poll(2);
+    CHECK(poll.budget(2) == 0us);
+    waits_until_polling(poll);
+    CHECK(poll.budget(1) == 50us);
+    CHECK(poll.budget(2) == 100us);
+    CHECK(poll.budget(9) == 100us);
+}
+
 TEST_CASE("with one CPU no wait polls") {
     BusyPoll poll(1);
     CHECK_FALSE(poll.useful());

@@ -284,12 +284,13 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     const TimePoint until = std::min(deadline, due);
     Stream& stream = *m_stream;
     const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
+    const std::size_t replies = m_owed.size();
     short ready = 0;
     m_polls_until = until;
     const auto done = at_exit([this] { m_polls_until = TimePoint::min(); });
     {
         const Unlocked open(lock);
-        ready = stream.wait(wanted, &wake, until);
+        ready = stream.wait(wanted, &wake, until, replies);
     }
     if (!connected()) {
         return;

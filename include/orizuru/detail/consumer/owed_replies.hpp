@@ -44,6 +44,7 @@ class OwedReplies {
     }
 
     [[nodiscard]] bool empty() const noexcept { return m_owed.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return m_owed.size(); }
     /// Returns when the request of the oldest one was sent. There must be one.
     [[nodiscard]] TimePoint oldest() const noexcept { return m_owed.front().sent; }
     /// Returns how many are owed to requests of this purpose: to this member's, or to all.

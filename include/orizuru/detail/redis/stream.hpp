@@ -137,10 +137,11 @@ class Stream {
     }
 
     /// Waits until the socket is ready for `events`, `wake` is signalled or the deadline has
-    /// passed; returns what the socket is ready for, 0 otherwise. Learns whether polling before
-    /// sleeping pays. One thread at a time may wait; others may append and send meanwhile.
-    short wait(short events, const Wake* wake, TimePoint deadline) {
-        return wait_ready(m_poll, fd(), events, wake, deadline);
+    /// passed; returns what the socket is ready for, 0 otherwise. Learns whether polling for so
+    /// many `replies` before sleeping pays. One thread at a time may wait; others may append and
+    /// send meanwhile.
+    short wait(short events, const Wake* wake, TimePoint deadline, std::size_t replies = 1) {
+        return wait_ready(m_poll, fd(), events, wake, deadline, replies);
     }
 
     /// Sends all and waits for one reply. Nothing at the deadline, and when `wake` is signalled.
