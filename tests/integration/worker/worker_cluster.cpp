@@ -362,7 +362,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a node that does not answer to a job's end hol
     JobProducer<int> jobs(endpoint, "a");
     JobProducer<int> more(endpoint, other);
     jobs.push(1);
-    running = std::jthread([&](const std::stop_token& stop) { alone.run(stop); });
+    std::jthread runs([&](const std::stop_token& stop) { alone.run(stop); });
     CHECK(eventually([&] { return gate.arrived() == 1; }));
     more.push(1);
     more.push(2);
@@ -373,8 +373,8 @@ TEST_CASE_FIXTURE(ClusterWorker, "a node that does not answer to a job's end hol
     jobs.push(2);
     CHECK(eventually([&] { return first == 2; })); // of this queue nothing was fetched meanwhile
     CHECK(eventually([&] { return told == 4; }));
-    running.request_stop();
-    running.join();
+    runs.request_stop();
+    runs.join();
     RedisClient node = cluster.client(silent);
     CHECK(std::ranges::all_of(node.keys("orizuru:{a}:processing:*"), [&](const std::string& key) {
         return node.command({"TYPE", key}).text == "string"; // it has left, with nothing held
