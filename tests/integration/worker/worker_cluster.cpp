@@ -4,7 +4,6 @@
 // A worker serves queues on all nodes of a Cluster, and follows those that move.
 
 #include "integration/core/queue_fixture.hpp"
-#include "integration/worker/worker_fixture.hpp"
 #include "support/cluster.hpp"
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
@@ -335,51 +334,6 @@ TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of anoth
     if (cluster.node(down).pid() > 0) {
         cluster.node(down).resume();
     }
-}
-
-TEST_CASE_FIXTURE(ClusterWorker, "a node that does not answer to a job's end holds up no job of "
-                                 "another node, even on the only thread") {
-    const std::size_t silent = cluster.owner("a");
-    const std::string other = cluster.owner("b") != silent ? "b" : "c";
-    REQUIRE(cluster.owner(other) != silent);
-    std::atomic<int> told = 0;
-    Worker alone(endpoint, {.concurrency = 1,
-                            .signal_handling = orizuru::SignalHandling::none,
-                            .recheck = 20ms,
-                            .on_event = [&](const WorkerEvent& event) {
-                                told += event.kind == WorkerEventKind::succeeded ? 1 : 0;
-                            }});
-    std::atomic<int> first = 0;
-    std::atomic<int> others = 0;
-    const Gate gate;
-    alone
-        .handle<int>("a",
-                     [&](int) {
-                         ++first;
-                         gate.pass();
-                     })
-        .handle<int>(other, [&](int) { ++others; });
-    JobProducer<int> jobs(endpoint, "a");
-    JobProducer<int> more(endpoint, other);
-    jobs.push(1);
-    std::jthread runs([&](const std::stop_token& stop) { alone.run(stop); });
-    CHECK(eventually([&] { return gate.arrived() == 1; }));
-    more.push(1);
-    more.push(2);
-    cluster.node(silent).pause();
-    gate.open();
-    CHECK(eventually([&] { return others == 2; }, 10s)); // and the lease is 30 s
-    cluster.node(silent).resume();
-    jobs.push(2);
-    CHECK(eventually([&] { return first == 2; })); // of this queue nothing was fetched meanwhile
-    CHECK(eventually([&] { return told == 4; }));
-    runs.request_stop();
-    runs.join();
-    RedisClient node = cluster.client(silent);
-    CHECK(std::ranges::all_of(node.keys("orizuru:{a}:processing:*"), [&](const std::string& key) {
-        return node.command({"TYPE", key}).text == "string"; // it has left, with nothing held
-    }));
-    CHECK(node.llen(Keys("a").unack()) == 0);
 }
 
 } // namespace worker_cluster_test

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a job costs that is handled alone: its settlement goes to Redis together with the request
-// for the thread's next job, so both take one round trip.
+// A thread asks for its next job before it awaits the settlement of the last one, so that both take
+// one round trip to Redis.
 
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/keyed.hpp>
@@ -13,83 +14,130 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstdint>
+#include <chrono>
 #include <functional>
-#include <stdexcept>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace worker_round_trips_test {
 
+using namespace std::chrono_literals;
 using namespace orizuru::test;
-using orizuru::AckMode;
 using orizuru::KeyedJobProducer;
 using orizuru::QueueOptions;
 using orizuru::Raw;
 using orizuru::Worker;
-
-constexpr int many = 400;
+using orizuru::WorkerEventKind;
 
 struct Fixture : WorkerFixture {
-    /// Redis has read so often from its clients, while the worker handled all jobs of `q`.
-    std::int64_t reads_by(Worker& worker) {
-        const auto reads = [this] {
-            const std::string stats = redis.command({"INFO", "stats"}).text;
-            const std::string name = "total_reads_processed:";
-            return std::stoll(stats.substr(stats.find(name) + name.size()));
+    ~Fixture() { unpause(); }
+    Fixture() = default;
+    Fixture(const Fixture&) = delete;
+    Fixture& operator=(const Fixture&) = delete;
+
+    /// From now on Redis executes no command that writes.
+    static void pause() {
+        RedisClient(server().uri()).command({"CLIENT", "PAUSE", "600000", "WRITE"});
+    }
+    void unpause() { redis.command({"CLIENT", "UNPAUSE"}); }
+    /// A handler that pauses Redis in its first job.
+    [[nodiscard]] auto pausing() {
+        return [this](const Raw&) {
+            if (done++ == 0) {
+                pause();
+            }
         };
-        const std::int64_t before = reads();
-        const Running running(worker);
-        CHECK(eventually([this] { return done == many; }));
-        return reads() - before;
     }
-    void push_all() { push_jobs(Texts(many, "x")); }
-    [[nodiscard]] std::function<void(const Raw&)> count() {
-        return [this](const Raw&) { ++done; };
+    /// A connection has sent more behind a command that waits for the end of the pause.
+    [[nodiscard]] bool sends_ahead() {
+        std::istringstream list(redis.command({"CLIENT", "LIST"}).text);
+        for (std::string line; std::getline(list, line);) {
+            if (line.find(" cmd=eval") != std::string::npos &&
+                line.find(" qbuf=0 ") == std::string::npos) {
+                return true;
+            }
+        }
+        return false;
     }
+    /// Nothing else is sent by the worker's link: no beat.
+    static QueueOptions quiet() { return {.lease = 1h}; }
 
     std::atomic<int> done{0};
 };
 
-TEST_CASE_FIXTURE(Fixture, "a job is acked and the next one fetched in one round trip") {
-    push_all();
-    QueueOptions of_queue;
+TEST_CASE_FIXTURE(Fixture, "the next job is asked for before the ack of the last one is awaited") {
+    QueueOptions of_queue = quiet();
     SUBCASE("in a queue without a limit") {}
     SUBCASE("in a queue with one job at once, whose place is free once its handler has ended") {
         of_queue.concurrency = 1;
     }
+    push_jobs({"a", "b"});
     Worker worker(uri, options(1));
-    worker.handle<Raw>("q", count(), of_queue);
-    CHECK(reads_by(worker) < many * 3 / 2);
-    CHECK(redis.llen("orizuru:{q}:unack") == 0);
-    CHECK(redis.llen("q") == 0);
+    worker.handle<Raw>("q", pausing(), of_queue);
+    const Running running(worker);
+    CHECK(eventually([this] { return sends_ahead(); }));
+    CHECK(done == 1);
+    unpause();
+    CHECK(eventually([this] { return done == 2 && nothing_left(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a keyed job ends and the next one is fetched in one round trip") {
+TEST_CASE_FIXTURE(Fixture, "it is asked for before the end of a keyed job is awaited, of which it "
+                           "may be the next one") {
     KeyedJobProducer<Raw> producer(uri, "q");
-    std::string key;
-    SUBCASE("of another key") {
-        for (const std::string each : {"a", "b", "c", "d"}) {
-            producer.push_all(each, std::vector<Raw>(many / 4, Raw{"x"}));
-        }
-    }
-    SUBCASE("of the same key") { producer.push_all("a", std::vector<Raw>(many, Raw{"x"})); }
+    producer.push_all("customer", std::vector{Raw{"a"}, Raw{"b"}});
     Worker worker(uri, options(1));
-    worker.handle_keyed<Raw>("q", count());
-    CHECK(reads_by(worker) < many * 3 / 2);
+    worker.handle_keyed<Raw>("q", pausing(), quiet());
+    const Running running(worker);
+    CHECK(eventually([this] { return sends_ahead(); }));
+    unpause();
+    CHECK(eventually([this] { return done == 2 && nothing_left(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a failed job is buried and the next one fetched in two round trips") {
-    push_all();
+TEST_CASE_FIXTURE(Fixture,
+                  "with a fetch middleware the end of a job is told before the next one is "
+                  "asked for") {
+    push_jobs({"a", "b", "c"});
+    auto chosen = options(1);
+    std::atomic<int> early{0};
+    chosen.fetch_middleware.emplace_back(
+        [&](std::string_view /*queue*/, const std::function<bool()>& fetch) {
+            early += std::cmp_less(diary.count(WorkerEventKind::succeeded), done.load()) ? 1 : 0;
+            return fetch();
+        });
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", [this](const Raw&) { ++done; });
+    const Running running(worker);
+    CHECK(eventually([this] { return done == 3 && nothing_left(); }));
+    CHECK(early == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what was fetched with a job does not slow down its ack") {
+    constexpr int many = 300;
+    push_jobs(Texts(many, "x"));
+    QueueOptions of_queue;
+    of_queue.prefetch = 50;
     Worker worker(uri, options(1));
-    worker.handle<Raw>("q",
-                       [this](const Raw&) {
-                           ++done;
-                           throw std::runtime_error("no");
-                       },
-                       {.retry = {.max_attempts = 1}});
-    CHECK(reads_by(worker) < many * 5 / 2); // it asks how often it has crashed
-    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == many; }));
+    worker.handle<Raw>(
+        "q", [this](const Raw&) { ++done; }, of_queue);
+    const Stopwatch watch;
+    const Running running(worker);
+    CHECK(eventually([this] { return done == many; }));
+    CHECK(watch.elapsed() < 3s); // 0.01 s; 6 s where each ack waits for 20 ms
+}
+
+TEST_CASE_FIXTURE(Fixture, "an ack does not hold up the job of a queue that is more urgent") {
+    constexpr int many = 100;
+    push_jobs(Texts(many, "x"), "low");
+    Worker worker(uri, options(1));
+    worker.handle<Raw>("high", [this](const Raw&) { ++done; });
+    worker.handle<Raw>("low", [this](const Raw&) { push_jobs({"y"}, "high"); });
+    const Stopwatch watch;
+    const Running running(worker);
+    CHECK(eventually([this] { return done == many; }));
+    CHECK(watch.elapsed() < 2s); // 0.02 s; 4 s where each ack waits for 20 ms
 }
 
 } // namespace worker_round_trips_test

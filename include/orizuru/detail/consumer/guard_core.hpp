@@ -123,9 +123,8 @@ class GuardCore {
     /// guard counts as settled meanwhile. If `begin` throws, nothing has happened.
     void begin(Settlement settlement);
     bool finish(std::string_view what);
-    /// Waits until then for the outcome of one that has begun. Returns whether there is one, so
-    /// that `finish` does not wait.
-    [[nodiscard]] bool await_outcome(TimePoint until) noexcept;
+    /// Sends one that has begun, and waits for nothing.
+    void send_begun() noexcept;
     /// Begins a settlement whose end `waiter` is told of. The guard counts as settled unless Redis
     /// refuses; it may go before that. If it throws, nothing has happened.
     ORIZURU_INLINE void begin(Settlement settlement, std::unique_ptr<SettlementWaiter> waiter);

@@ -164,9 +164,7 @@ ORIZURU_INLINE void GuardCore::begin(Settlement settlement) {
     m_burial = std::move(settlement.burial);
 }
 
-ORIZURU_INLINE bool GuardCore::await_outcome(TimePoint until) noexcept {
-    return m_session->await_outcome(m_delivery, until);
-}
+ORIZURU_INLINE void GuardCore::send_begun() noexcept { m_session->send_due(); }
 
 ORIZURU_INLINE bool GuardCore::finish(std::string_view what) {
     return end(std::move(m_burial), [&] { return m_session->finish(m_delivery, what); });

@@ -109,6 +109,11 @@ class Lane final : private LinkMember {
     [[nodiscard]] TimePoint backoff_bound(TimePoint until, TimePoint now) const noexcept {
         return m_link->backoff_bound(own_bound(until, now), now);
     }
+    /// Sends what is due now, acks included, and waits for nothing.
+    void send_due() {
+        const auto hurry = m_attendance.hurrying();
+        advance();
+    }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
     [[gnu::cold]] std::optional<Reply> query(
@@ -125,10 +130,8 @@ class Lane final : private LinkMember {
     [[nodiscard]] bool ready() const noexcept {
         return m_mirror.can_send() && m_backoff.over() && m_link->ready();
     }
-    /// Sends a request of the mirror's behind the settlements that are due, while ready(). If
-    /// `compose` throws, it is not sent.
+    /// Sends a request of the mirror's, while ready(). If `compose` throws, nothing is sent.
     void send(FunctionRef<void(std::string&)> compose) {
-        append_moves();
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
     }
@@ -237,13 +240,6 @@ class Lane final : private LinkMember {
     void tell(News news) const noexcept;
     /// Composes and sends what is due now.
     void advance();
-    /// Appends the settlements that are due to what flush() of the link sends.
-    void append_moves() {
-        while (m_mirror.can_move() && m_mirror.has_moves()) {
-            m_link->send(*this, Purpose::chain,
-                         [this](std::string& out) { m_mirror.send_move(out); });
-        }
-    }
     [[gnu::cold]] void recover();
     /// Returns when the lane goes on by itself if that is before `until`, else `until`.
     [[nodiscard]] TimePoint own_bound(TimePoint until, TimePoint now) const noexcept {

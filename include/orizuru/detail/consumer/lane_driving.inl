@@ -114,7 +114,9 @@ inline void Lane::advance() {
     } else if (m_mirror.state() == Mirror::State::recovering) {
         recover();
     }
-    append_moves();
+    while (m_mirror.can_move() && m_mirror.has_moves()) {
+        m_link->send(*this, Purpose::chain, [this](std::string& out) { m_mirror.send_move(out); });
+    }
     if (m_attendance.hurries() && m_mirror.has_acks() && m_mirror.can_send()) {
         m_link->send(*this, Purpose::chain,
                      [this](std::string& out) { m_mirror.send_settle(out, 0); });

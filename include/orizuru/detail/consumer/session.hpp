@@ -65,11 +65,19 @@ class Session {
     void begin(const DeliveryPtr& message, std::unique_ptr<Move> move) {
         m_lane.locked([&](Lock&) { begin_settling(message, std::move(move)); });
     }
+    /// Sends those that have begun.
+    void send_due() noexcept {
+        m_lane.locked([this](Lock&) {
+            try {
+                m_lane.send_due();
+            } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+                // `finish` sends them.
+            }
+        });
+    }
     bool finish(const DeliveryPtr& message, std::string_view what) {
         return m_lane.locked([&](Lock& lock) { return finish(lock, message, what); });
     }
-    /// Returns whether a settlement that has begun has an outcome by then, which `finish` tells.
-    inline bool await_outcome(const DeliveryPtr& message, TimePoint until) noexcept;
     /// Begins one whose end `waiter` is told of, as `settle` would return or throw; after a
     /// ReplyError the message is held again. `what`: a literal. Throws std::bad_alloc; then nothing
     /// has happened.

@@ -71,17 +71,6 @@ inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_
     return message->state == S::settled;
 }
 
-inline bool Session::await_outcome(const DeliveryPtr& message, TimePoint until) noexcept {
-    return m_lane.locked([&](Lock& lock) {
-        const auto answered = [&] { return is_answered(*message); };
-        try {
-            return answered() || m_lane.drive(lock, until, nullptr, answered);
-        } catch (const std::exception&) {
-            return true;
-        }
-    });
-}
-
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
     if (m_process.forked()) {
         return;

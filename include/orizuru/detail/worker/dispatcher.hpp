@@ -19,6 +19,7 @@
 #include <orizuru/detail/worker/task_source.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -41,6 +42,8 @@ class Dispatcher final : public TaskSource {
                std::shared_ptr<const Wake> news)
         : m_shared(std::move(shared)),
           m_news(std::move(news)),
+          m_asks_beside(m_shared->options.fetch_middleware.empty() &&
+                        std::ranges::all_of(queues, &FetchingQueue::shares_link)),
           m_queues(queues, *m_shared, m_news),
           m_watch([this] { watch(); }) {}
     Dispatcher(const Dispatcher&) = delete;
@@ -51,7 +54,8 @@ class Dispatcher final : public TaskSource {
     [[nodiscard]] const ForkMark& process() const noexcept override { return m_shared->process; }
     /// Null when stopped.
     inline std::shared_ptr<Task> next(Turn& turn) override;
-    inline std::shared_ptr<Task> next_if_any(Turn& turn) override;
+    inline std::shared_ptr<Task> next_beside(Turn& turn) override;
+    [[nodiscard]] bool ended() const noexcept override { return stopped(); }
     [[nodiscard]] std::shared_ptr<Task> next_at_hand(const Turn& turn) const noexcept override {
         return turn.shared && !stopped() ? turn.shared->take() : nullptr;
     }
@@ -105,6 +109,8 @@ class Dispatcher final : public TaskSource {
 
     std::shared_ptr<const WorkerShared> m_shared;
     std::shared_ptr<const Wake> m_news; ///< ends the wait of the thread whose turn it is
+    /// Replies come in the order of the requests, and nothing else is waited for.
+    const bool m_asks_beside;
     std::stop_source m_stop;
     const std::stop_token m_token = m_stop.get_token(); // copying it counts its owners
     PolledQueues m_queues;                              ///< for the thread whose turn it is
@@ -133,12 +139,9 @@ inline std::shared_ptr<Task> Dispatcher::next(Turn& turn) {
     }
 }
 
-inline std::shared_ptr<Task> Dispatcher::next_if_any(Turn& turn) {
-    if (std::shared_ptr<Task> task = next_at_hand(turn)) {
-        return task;
-    }
-    std::shared_ptr<Task> task = ask(turn, Asking::once);
-    return task ? std::move(task) : next_at_hand(turn);
+inline std::shared_ptr<Task> Dispatcher::next_beside(Turn& turn) {
+    const bool at_hand = turn.shared && !turn.shared->empty();
+    return m_asks_beside && !at_hand ? ask(turn, Asking::once) : nullptr;
 }
 
 /// Null when the thread has to look into the shared tasks, or to end; with Asking::once also when
@@ -146,7 +149,7 @@ inline std::shared_ptr<Task> Dispatcher::next_if_any(Turn& turn) {
 inline std::shared_ptr<Task> Dispatcher::ask(Turn& turn, Asking asking) {
     turn.now = TimePoint();
     Lock lock(m_mutex);
-    if (m_led && asking == Asking::once) {
+    if (asking == Asking::once && (m_led || m_queues.any_in_hand())) {
         return nullptr;
     }
     ++m_free;

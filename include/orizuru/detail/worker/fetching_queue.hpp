@@ -66,6 +66,8 @@ class FetchingQueue : public ServedQueue {
     /// again; without, it asks Redis once, and ends such a wait. For one thread at a time. Throws
     /// as Consumer::next does.
     virtual std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) = 0;
+    /// All queues of its worker share a link. While open.
+    [[nodiscard]] bool shares_link() const noexcept { return share_a_link(*m_links); }
     /// False when a few threads can begin all its jobs.
     [[nodiscard]] virtual bool needs_threads() const noexcept { return true; }
     /// Registers on its link. `news` is signalled when a task may be there although what

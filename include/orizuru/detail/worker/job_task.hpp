@@ -26,8 +26,8 @@ class JobTask : public Task {
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
         return m_settling.retry_at();
     }
-    bool finish(TimePoint until) noexcept override {
-        m_settling.finish(until);
+    bool finish() noexcept override {
+        m_settling.finish();
         return retry_at().has_value();
     }
     void try_again() noexcept override {

@@ -37,6 +37,11 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
     inline std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
     inline std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
 
+    /// All queues share one link.
+    [[nodiscard]] bool is_only() const noexcept {
+        return EndpointParts::of(m_endpoint).address->topology != Topology::cluster;
+    }
+
   private:
     struct Home {
         std::weak_ptr<Heartbeat> heartbeat;
@@ -56,7 +61,7 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
 inline std::shared_ptr<Heartbeat> NodeLinks::start_of(const Keys& keys) {
     const Endpoint to = Route::to_key(m_endpoint, keys.source());
     const TimePoint deadline = deadline_in(to.connect_timeout());
-    if (EndpointParts::of(m_endpoint).address->topology == Topology::cluster) {
+    if (!is_only()) {
         // Not on a link that there is: its node may hang.
         auto own = std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline, m_mutex),
                                                shared_from_this());

@@ -46,6 +46,8 @@ class NodeLinks;
 /// Returns the link on which a consumer of the queue starts. Connects it if there is none, for at
 /// most connect_timeout, and throws as Consumer's constructor does then.
 [[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
+/// All consumers share one link.
+[[nodiscard]] bool share_a_link(const NodeLinks& links) noexcept;
 
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:

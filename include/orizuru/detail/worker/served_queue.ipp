@@ -20,6 +20,8 @@ ORIZURU_INLINE std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Key
     return links.start_of(keys);
 }
 
+ORIZURU_INLINE bool share_a_link(const NodeLinks& links) noexcept { return links.is_only(); }
+
 ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fraction,
                                           std::string_view note) {
     try {

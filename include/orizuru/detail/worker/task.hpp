@@ -37,16 +37,15 @@ class Task {
     /// The result of a run, for its thread: the task itself may run on elsewhere.
     struct Ran {
         bool unsettled = false; ///< park it: a settlement is to be repeated at retry_at()
-        bool settling = false;  ///< call finish(): a settlement has begun
+        bool settling = false;  ///< call finish(): a settlement has begun; not unsettled yet
         /// The end of the run, if nothing was waited for since then; else TimePoint(). A clock
         /// costs as much as all else that is counted of a job, so the next run begins then.
         TimePoint ended{};
     };
     /// Handles the job and settles it. `ended`: that of the run before it on this thread.
     virtual Ran run(TimePoint ended) noexcept = 0;
-    /// Waits until then for the end of a settlement that `run` has begun. Returns whether to park
-    /// the task, which then goes on with it.
-    virtual bool finish(TimePoint /*until*/) noexcept { return false; }
+    /// Waits for the end of a settlement that `run` has begun. Returns whether to park the task.
+    virtual bool finish() noexcept { return false; }
     /// Returns when to repeat a settlement that Redis refused or that ran out of memory; empty when
     /// there is none to repeat. For the thread inside `run` or `try_again`, or who parks the task.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;

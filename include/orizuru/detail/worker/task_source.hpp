@@ -31,10 +31,12 @@ class TaskSource {
     /// Returns the next task for the calling thread; waits until there is one. Null: the thread is
     /// to end.
     virtual std::shared_ptr<Task> next(Turn& turn) = 0;
-    /// Does the same, but only asks Redis once. Null when there is none now, or it is the turn of
-    /// another thread.
-    virtual std::shared_ptr<Task> next_if_any(Turn& /*turn*/) { return nullptr; }
-    /// Does the same without asking Redis; null when there is none at hand.
+    /// Asks Redis once for the next task, while it settles the one before: both take one round
+    /// trip. Null when there is none now, and where that saves nothing.
+    virtual std::shared_ptr<Task> next_beside(Turn& /*turn*/) { return nullptr; }
+    /// True when a thread is to begin no task any more.
+    [[nodiscard]] virtual bool ended() const noexcept { return false; }
+    /// Returns the next task without asking Redis; null when there is none at hand.
     [[nodiscard]] virtual std::shared_ptr<Task> next_at_hand(const Turn& turn) const noexcept = 0;
 };
 

@@ -13,7 +13,6 @@
 #include <orizuru/detail/worker/task_source.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -89,8 +88,6 @@ class WorkerPool {
         std::shared_ptr<Task> m_task;
     };
 
-    static constexpr std::chrono::milliseconds settling_patience{20};
-
     void live(TaskSource& source, ParkedTasks& parked, Slot& slot);
     static bool run(Task& task, TaskSource& source, TaskSource::Turn& turn,
                     std::shared_ptr<Task>& next);
@@ -151,8 +148,8 @@ inline void WorkerPool::live(TaskSource& source, ParkedTasks& parked, Slot& slot
     m_ended.notify_all();
 }
 
-/// Runs the task, and sets `next` when it has to ask for that meanwhile. Returns whether to park
-/// the task.
+/// Runs the task, and sets `next` if it has asked for that meanwhile. Returns whether to park the
+/// task.
 inline bool WorkerPool::run(Task& task, TaskSource& source, TaskSource::Turn& turn,
                             std::shared_ptr<Task>& next) {
     const EndOfForks end(source.process()); // such as one of a policy of retries
@@ -161,10 +158,13 @@ inline bool WorkerPool::run(Task& task, TaskSource& source, TaskSource::Turn& tu
     if (!ran.settling) {
         return ran.unsettled;
     }
-    // One round trip does for both. The replies come in this order, unless the two are of two
-    // nodes: then the settlement may not hold up the next task.
-    next = source.next_if_any(turn);
-    return task.finish(next ? deadline_in(settling_patience) : TimePoint::max());
+    // Both take one round trip.
+    next = source.next_beside(turn);
+    const bool unsettled = task.finish();
+    if (next && source.ended()) {
+        std::exchange(next, nullptr)->requeue({});
+    }
+    return unsettled;
 }
 
 inline void WorkerPool::leave() {

@@ -49,7 +49,7 @@ inline void poll_until(std::span<pollfd> fds, TimePoint until) noexcept {
     }
 }
 
-/// One thread at a time calls the first five functions, any thread the last two.
+/// One thread at a time calls the first six functions, any thread the last two.
 class PolledQueues {
   public:
     /// A task, or a few of a fetch that returned several.
@@ -84,6 +84,11 @@ class PolledQueues {
         return std::ranges::any_of(m_queues, [](const PolledQueue& queue) {
             return queue.waiting() || queue.gate().holds_back();
         });
+    }
+    /// True when something was fetched and not taken.
+    [[nodiscard]] bool any_in_hand() const {
+        return std::ranges::any_of(
+            m_queues, [](const PolledQueue& queue) { return queue.gate().in_hand() > 0; });
     }
     /// Ends all waits while no thread is `free`, and returns what they bring.
     std::vector<std::shared_ptr<Task>> end_waiting(const std::stop_token& token,

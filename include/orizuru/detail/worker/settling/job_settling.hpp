@@ -64,9 +64,8 @@ class JobSettling {
     void go_back(std::string_view why) noexcept;
     /// Settles the job after its handler.
     void end(const Handling& handling) noexcept;
-    /// Waits for the settlement that `end` or `try_again` has begun, if there is one: until then,
-    /// behind which it is to be repeated at once.
-    void finish(TimePoint until = TimePoint::max()) noexcept;
+    /// Waits for the settlement that `end` or `try_again` has begun, if there is one.
+    void finish() noexcept;
     /// True between those.
     [[nodiscard]] bool goes_on() const noexcept { return m_begun != nullptr; }
     /// True if the job has succeeded and one of those is to follow.

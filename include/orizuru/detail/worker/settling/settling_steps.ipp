@@ -181,6 +181,9 @@ ORIZURU_INLINE std::optional<bool> JobSettling::send(GuardCore& guard, Settlemen
     if (settles_later()) {
         m_what = settlement.what;
         guard.begin(std::move(settlement));
+        if (m_way == Way::with_next) {
+            guard.send_begun();
+        }
         return std::nullopt;
     }
     return guard.settle(std::move(settlement));
@@ -220,15 +223,11 @@ JobSettling::settle(FunctionRef<std::optional<bool>(GuardCore&)> action, Conclus
     return done;
 }
 
-ORIZURU_INLINE void JobSettling::finish(TimePoint until) noexcept {
+ORIZURU_INLINE void JobSettling::finish() noexcept {
     if (m_begun == nullptr) {
         return;
     }
     attempt_to_settle([&] {
-        if (until != TimePoint::max() && !m_run.guard()->await_outcome(until)) {
-            m_retry_at = until;
-            return true;
-        }
         settle([this](GuardCore& guard) { return std::optional(guard.finish(m_what)); }, m_begun);
         return true;
     });
@@ -236,9 +235,6 @@ ORIZURU_INLINE void JobSettling::finish(TimePoint until) noexcept {
 
 ORIZURU_INLINE void JobSettling::try_again() noexcept {
     m_retry_at.reset();
-    if (goes_on()) {
-        return; // `finish` ends it
-    }
     attempt_to_settle([this] {
         (this->*m_step)();
         return true;
