@@ -118,6 +118,21 @@ def check_tried():
         assert f"'{program} " in long_forms, f"{program} is no program of tests/crash/long"
 
 
+def check_met():
+    """What others have met: each test that is named is there."""
+    section = TEXTS["tests/README.md"].split("## What others have met\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| [A-Z]\d.*$", section, re.MULTILINE)
+    assert len(rows) >= 40, rows
+    for row in rows:
+        for name, sentences in re.findall(r"`([\w/.]+)`(?:: ((?:, )?\"[^|;]*))?", row.split("|")[2]):
+            folder = "tests" if name.startswith("unit/") or "." in name else "tests/integration"
+            file = ROOT / folder / (name if "." in name else f"{name}.cpp")
+            assert file.is_file(), f"{file} is not there"
+            text = re.sub(r'"\s*"', "", file.read_text(encoding="utf-8"))
+            for sentence in re.findall(r'"([^"]+)"', sentences):
+                assert sentence in text, f'{name} has no test "{sentence}"'
+
+
 # --- what is compiled -----------------------------------------------------------------------------
 
 
@@ -211,6 +226,7 @@ def main():
     check_commands()
     check_programs()
     check_tried()
+    check_met()
     check_code()
 
 
