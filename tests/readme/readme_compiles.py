@@ -125,8 +125,8 @@ def check_met():
     assert len(rows) >= 40, rows
     for row in rows:
         for name, sentences in re.findall(r"`([\w/.]+)`(?:: ((?:, )?\"[^|;]*))?", row.split("|")[2]):
-            folder = "tests" if name.startswith("unit/") or "." in name else "tests/integration"
-            file = ROOT / folder / (name if "." in name else f"{name}.cpp")
+            folder = "tests" if name.startswith("unit/") else "tests/integration"
+            file = ROOT / (name if "." in name else f"{folder}/{name}.cpp")
             assert file.is_file(), f"{file} is not there"
             text = re.sub(r'"\s*"', "", file.read_text(encoding="utf-8"))
             for sentence in re.findall(r'"([^"]+)"', sentences):
