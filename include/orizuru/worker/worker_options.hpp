@@ -107,13 +107,13 @@ struct QueueOptions {
     /// them.
     int prefetch = 1;
     /// A thread asks for its next job before it awaits an immediate ack: both take one round trip.
-    /// In a Cluster and with a fetch_middleware it awaits the ack first. Deferred acks are faster
-    /// still for short jobs. After a crash more jobs run again, and the crash is counted for jobs
-    /// that ended shortly before it, not for those that it interrupted. The ack of a job that
-    /// waited apart is immediate. It has no effect with Guarantee::at_most_once, where each ack is
-    /// awaited before the handler, nor for batches, whose acks go to Redis together in one round
-    /// trip. Immediate acks of jobs that end by JobDone are gathered for up to 4 ms, and go to
-    /// Redis together.
+    /// In a Cluster, with a fetch_middleware and while it has fetched jobs, it awaits the ack
+    /// first. Deferred acks are faster still for short jobs. After a crash more jobs run again, and
+    /// the crash is counted for jobs that ended shortly before it, not for those that it
+    /// interrupted. The ack of a job that waited apart is immediate. It has no effect with
+    /// Guarantee::at_most_once, where each ack is awaited before the handler, nor for batches,
+    /// whose acks go to Redis together in one round trip. Immediate acks of jobs that end by
+    /// JobDone are gathered for up to 4 ms, and go to Redis together.
     AckMode ack = AckMode::immediate;
     /// Larger messages go to the dead list undecoded. In bytes, with the envelope, up to 512 MiB.
     std::int64_t max_payload = std::int64_t{16} << 20;

@@ -54,6 +54,7 @@ inline void Session::begin_settling(const DeliveryPtr& message,
 inline bool Session::finish(Lock& lock, const DeliveryPtr& message, std::string_view what) {
     using S = Delivery::State;
     try {
+        // The reply to a fetch behind it may have been awaited: then to drive costs a system call.
         const auto answered = [&] { return is_answered(*message); };
         if (!answered() && !await(lock, answered)) {
             throw m_lane.unanswered_settlement(joined({what, " a message"}), m_lane.last_failure());
