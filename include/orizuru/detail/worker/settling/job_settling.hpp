@@ -41,8 +41,7 @@ class JobSettling {
     /// Chooses whether `end`, and `try_again` behind it, wait for Redis.
     enum class Way : std::uint8_t {
         alone,       ///< yes; successes are acked by QueueOptions::ack
-        with_next,   ///< no: it goes to Redis with the next request, and `finish` ends it; deferred
-                     ///< acks are accepted at once
+        with_next,   ///< no: it is sent at once, and `finish` awaits it; deferred acks are accepted
         with_others, ///< no: AcksTogether::flush sends the acks of successes, and `finish` ends
                      ///< others
         in_burst     ///< yes; a success waits for `pass_on` or `try_again`
