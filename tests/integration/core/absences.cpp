@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(Living,
     redis.lpush("q", Texts(10 * count, "b")); // consumers fetch ahead
     for (std::size_t i = 0; i < count; ++i) {
         others.push_back(std::make_unique<Consumer<Raw>>(
-            way.uri(), "q", ConsumerOptions{.lease = 300ms, .prefetch = 2, .on_event = {}}));
+            way.uri(), "q", ConsumerOptions{.lease = 1500ms, .prefetch = 2, .on_event = {}}));
         for (auto* guards : {&acked, &kept}) {
             auto guard = others.back()->next(10s);
             REQUIRE(guard);
@@ -181,10 +181,13 @@ TEST_CASE_FIXTURE(Living,
         std::this_thread::sleep_for(50ms);
     }
     std::this_thread::sleep_for(
-        3s); // then their attempts are seconds apart, if nothing bounds that
+        5s); // then their attempts are seconds apart, if nothing bounds that
     redis.command({"CONFIG", "SET", "min-replicas-to-write", "0"});
     await_passes();
-    std::this_thread::sleep_for(500ms);
+    CHECK(eventually([&] { // who is taken for dead is registered no more
+        return redis.command({"SCARD", "orizuru:{q}:consumers"}).integer ==
+               std::ssize(redis.command({"KEYS", "orizuru:{q}:heartbeat:*"}).elements);
+    }));
     for (MessageGuard<Raw>& guard : kept) {
         CHECK(guard.ack());
     }
