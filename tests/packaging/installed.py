@@ -49,9 +49,9 @@ def check_cmake(folder, prefix):
     check_consumer(build / "consumer")
     run(build / "zones")
 
-    find_with_cmake(folder / "version", prefix, wanted="0.1")
+    find_with_cmake(folder / "version", prefix, wanted="0.2")
     find_with_cmake(folder / "range", prefix, wanted="0.1...<0.3")
-    find_with_cmake(folder / "other-version", prefix, wanted="0.2", fails=True)
+    find_with_cmake(folder / "other-version", prefix, wanted="0.1", fails=True)
 
     without_pkg_config = "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON"
     target = "add_library(hiredis::hiredis INTERFACE IMPORTED)\n"

@@ -36,7 +36,7 @@ With ls -n there is a document in each line.
 )";
 
 /// The library's version, as meson.build has it.
-inline constexpr const char* cli_version = "0.1.0";
+inline constexpr const char* cli_version = "0.2.0";
 
 /// Its first line is the description; with the others it is what --help says of the command alone.
 inline void describe(CLI::App& command, const std::string& about) {
