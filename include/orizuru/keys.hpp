@@ -162,7 +162,7 @@ class Keys {
     /// String: when the next permit of the queue's rate is due; expires.
     [[nodiscard]] std::string queue_rate() const { return key("rate"); }
     /// Sorted set: the slots for handlers that are taken, by when each lapses.
-    [[nodiscard]] std::string slots() const { return key("slots"); }
+    [[nodiscard]] std::string slots_taken() const { return key("slots"); }
     /// List: has an element when a slot is free; expires.
     [[nodiscard]] std::string slots_freed() const { return key("slots:freed"); }
     /// String: when the next permit of a rate limit is due; expires.

@@ -413,7 +413,7 @@ inline void Scenes::unique_and_bounded() {
         const bool has_rate = asked[4] != "0";
         asked.insert(asked.begin(), {"o", "1000"});
         add("admit", way, std::move(before),
-            {{m_keys.slots(), has_slots ? "zset" : ""},
+            {{m_keys.slots_taken(), has_slots ? "zset" : ""},
              {m_keys.slots_freed(), has_slots ? "list" : ""},
              {m_keys.queue_rate(), has_rate ? "string" : ""},
              {m_keys.writes(), has_slots ? "string" : ""},
@@ -427,7 +427,7 @@ inline void Scenes::unique_and_bounded() {
           {"0", "0", "0", "0", "10", "1", "100", "1", "fetch", "7", "2"});
     admit("where slots have lapsed",
           {some,
-           {"ZADD", m_keys.slots(), "1", "1 p 1", "9000000000000000", "1 p 2"},
+           {"ZADD", m_keys.slots_taken(), "1", "1 p 1", "9000000000000000", "1 p 2"},
            {"SET", m_keys.writes(), "1000 5000 0", "PX", "900"}},
           {"0", "3", "0", "2", "10", "1", "100", "2", "hold", "0", "0"});
     add("cancel", "a unique job", {{"LPUSH", "q", "x"}, {"SET", lock.name, "ack id"}},
@@ -612,7 +612,7 @@ inline void Scenes::inspector() {
          {m_keys.suspects(), "list"},
          {m_keys.keyed(), "zset"},
          {m_keys.groups(), "zset"},
-         {m_keys.slots(), "zset"},
+         {m_keys.slots_taken(), "zset"},
          {m_keys.slots_freed(), "list"},
          {m_keys.queue_rate(), "string"}},
         {"600", m_keys.processing(""), m_keys.heartbeat(""), m_keys.group(""), m_keys.collected()});

@@ -60,7 +60,7 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.group("g"),
             keys.groups(),
             keys.queue_rate(),
-            keys.slots(),
+            keys.slots_taken(),
             keys.slots_freed(),
             keys.rate("id")};
 }
@@ -106,7 +106,7 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.group("g") == "orizuru:{mail}:group:g");
     CHECK(keys.groups() == "orizuru:{mail}:groups");
     CHECK(keys.queue_rate() == "orizuru:{mail}:rate");
-    CHECK(keys.slots() == "orizuru:{mail}:slots");
+    CHECK(keys.slots_taken() == "orizuru:{mail}:slots");
     CHECK(keys.slots_freed() == "orizuru:{mail}:slots:freed");
     CHECK(keys.rate("a") == "orizuru:{mail}:rate:a");
 }

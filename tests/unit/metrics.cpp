@@ -98,8 +98,13 @@ orizuru_queue_paused{queue="idle"} 0
 }
 
 TEST_CASE("keys, groups and slots of a queue have their lines where there are any") {
-    std::vector<QueueState> queues{
-        {.queue = "q", .now = now, .keys = 2, .behind = 5, .groups = 3, .members = 7, .slots = 4}};
+    std::vector<QueueState> queues{{.queue = "q",
+                                    .now = now,
+                                    .keys = 2,
+                                    .behind = 5,
+                                    .groups = 3,
+                                    .members = 7,
+                                    .slots_taken = 4}};
     const std::string text = prometheus(queues);
     CHECK(text.find("orizuru_queue_messages{queue=\"q\",state=\"behind\"} 5\n") !=
           std::string::npos);

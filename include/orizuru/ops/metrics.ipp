@@ -78,7 +78,7 @@ ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
     gauge("orizuru_queue_keys", "How many keys have jobs.",
           [&](const QueueState& queue) { return if_any(queue.keys, queue.keys); });
     gauge("orizuru_queue_slots", "How many of its handlers run within its limit.",
-          [&](const QueueState& queue) { return if_any(queue.slots, queue.slots); });
+          [&](const QueueState& queue) { return if_any(queue.slots_taken, queue.slots_taken); });
     gauge("orizuru_queue_groups", "How many groups of jobs have not ended.",
           [&](const QueueState& queue) { return if_any(queue.groups, queue.groups); });
     gauge("orizuru_queue_group_members", "How many members of these have not ended.",

@@ -76,7 +76,7 @@ struct QueueState {
     std::uint64_t groups = 0;
     /// Members of these groups that have not ended; empty if there are more than 1000.
     std::optional<std::uint64_t> members = 0;
-    std::uint64_t slots = 0; ///< handlers that run, if it has a limit of them (Worker::limit)
+    std::uint64_t slots_taken = 0; ///< handlers that run, if it has a limit of them (Worker::limit)
     LimitWait waits_for = LimitWait::nothing; ///< for this it waits by its limit
 };
 

@@ -1481,7 +1481,7 @@ MUTANTS = [
          "m_read_in = connected_at(connection);", "",
          "worker_clocks --test-case='a producer asks*'"),
     code("a worker asks for the time once", "detail/worker/upkeep/queue_upkeep.hpp",
-         "m_requests.check();\n                      read_clock();", "m_requests.check();",
+         "m_requests.check_now();\n                      read_clock();", "m_requests.check_now();",
          "worker_clocks --test-case='a worker follows*'"),
     code("a clock that is set sets a producer's times", "detail/redis/server_clock.hpp",
          "(LeaseClock::now().time", "(std::chrono::system_clock::now().time",

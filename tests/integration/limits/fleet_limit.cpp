@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(LimitFixture,
     REQUIRE(so_many_wait(1)); // for a slot
     CHECK(jobs() == Texts{"b"});
     const auto state = orizuru::Inspector(uri).state("q");
-    CHECK(state.slots == 1);
+    CHECK(state.slots_taken == 1);
     CHECK(state.waits_for == orizuru::LimitWait::slot);
     CHECK(taken() == 1);
     one.quiet();

@@ -152,7 +152,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                 append_argument(out, keys.suspects());
                 append_argument(out, keys.keyed());
                 append_argument(out, keys.groups());
-                append_argument(out, keys.slots());
+                append_argument(out, keys.slots_taken());
                 append_argument(out, keys.slots_freed());
                 append_argument(out, keys.queue_rate());
             }
@@ -202,16 +202,16 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                                                          .keys = count(10),
                                                          .behind = count(11),
                                                          .groups = count(12),
-                                                         .slots = count(14)})
+                                                         .slots_taken = count(14)})
                                 .value();
         state.members = parts[13].integer < 0 ? std::nullopt : std::optional(count(13));
         if (!parts[18].text.empty()) {
             state.next_due = due_time(parts[18].text);
         }
         if (state.waiting > 0) {
-            state.waits_for = state.slots > 0 && count(15) > 0 ? LimitWait::slot
-                              : count(16) > 0                  ? LimitWait::permit
-                                                               : LimitWait::nothing;
+            state.waits_for = state.slots_taken > 0 && count(15) > 0 ? LimitWait::slot
+                              : count(16) > 0                        ? LimitWait::permit
+                                                                     : LimitWait::nothing;
         }
     }
     return found;

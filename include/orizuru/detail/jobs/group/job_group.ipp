@@ -95,16 +95,16 @@ ORIZURU_INLINE void JobGroup::open(const JobGroupOptions& options) {
     if (options.then) {
         const Keys target(options.then->m_queue);
         const Keys& own = m_producer.keys();
-        const bool near = detail::share_tag(own, target);
+        const bool beside = detail::share_tag(own, target);
         Job<Raw> job = options.then->m_job;
         job.id = m_id;
-        if (!near) {
+        if (!beside) {
             detail::address_to(target, job);
         }
         const auto pieces = detail::cut_follower(std::move(job), options.max_payload);
         fields.insert(fields.end(),
-                      {"to", (near ? target : own).source(), "then", pieces[0], "then 2", pieces[1],
-                       "then 3", pieces[2], "then 4", pieces[3]});
+                      {"to", (beside ? target : own).source(), "then", pieces[0], "then 2",
+                       pieces[1], "then 3", pieces[2], "then 4", pieces[3]});
     }
     run(detail::open_group_script(), {key(), m_producer.keys().groups()}, fields);
 }

@@ -86,7 +86,7 @@ namespace orizuru::detail::cli {
             {"behind", state.behind},
             {"groups", state.groups},
             {"members", state.members ? Json(*state.members) : Json()},
-            {"slots", state.slots},
+            {"slots", state.slots_taken},
             {"waits_for", to_string(state.waits_for)}};
 }
 

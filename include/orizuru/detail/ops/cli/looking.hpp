@@ -44,7 +44,7 @@ using Align = Table::Align;
     }
     switch (state.waits_for) {
     case LimitWait::slot:
-        return joined({"waits for a slot: ", Digits(state.slots), " run"});
+        return joined({"waits for a slot: ", Digits(state.slots_taken), " run"});
     case LimitWait::permit:
         return "waits for its rate";
     case LimitWait::nothing:
@@ -236,8 +236,8 @@ inline constexpr std::chrono::seconds most_overdue{5};
         table.add({"groups", std::to_string(state.groups)});
         table.add({"members", state.members ? std::to_string(*state.members) : "-"});
     }
-    if (state.slots > 0 || state.waits_for != LimitWait::nothing) {
-        table.add({"slots", std::to_string(state.slots)});
+    if (state.slots_taken > 0 || state.waits_for != LimitWait::nothing) {
+        table.add({"slots", std::to_string(state.slots_taken)});
         table.add({"waits for", std::string(to_string(state.waits_for))});
     }
     table.add({"oldest", optional_text(age(state.oldest, state.now))});

@@ -66,7 +66,7 @@ class Admissions {
         const int kept = std::exchange(m_kept, 0);
         m_had = std::max(m_had, request.holding + request.wanted);
         const Reply reply =
-            run_script(*m_connection, m_keys.source(), admission_script, 6, m_keys.slots(),
+            run_script(*m_connection, m_keys.source(), admission_script, 6, m_keys.slots_taken(),
                        m_keys.slots_freed(), m_keys.queue_rate(), m_keys.writes(), m_keys.source(),
                        m_keys.suspects(), m_owner, m_lease.count(), request.holding, m_had,
                        request.renews ? 0 : kept, m_most, m_spacing.apart.count(),

@@ -46,7 +46,7 @@ class QueueRequests {
           m_running(running) {}
 
     /// Looks for pauses, then for jobs that are to be cancelled. Throws as Connection::command.
-    void check();
+    void check_now();
     /// Does so at a start: while a queue moves to another node, the start waits for so long and is
     /// not refused; so does its consumer's.
     void check_first(std::chrono::milliseconds patience);
@@ -75,7 +75,7 @@ inline void QueueRequests::check_first(std::chrono::milliseconds patience) {
     JitteredPauses pauses;
     while (true) {
         try {
-            return check();
+            return check_now();
         } catch (const ReplyError& error) {
             if (error.code() != "TRYAGAIN" || Clock::now() >= deadline) {
                 throw;
@@ -85,7 +85,7 @@ inline void QueueRequests::check_first(std::chrono::milliseconds patience) {
     }
 }
 
-inline void QueueRequests::check() {
+inline void QueueRequests::check_now() {
     const bool any = any_in(m_queues);
     std::vector<ServedQueue*> asked;
     for (const auto& queue : m_queues) {

@@ -109,7 +109,7 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
     m_requests.check_first(m_endpoint.connect_timeout());
     read_clock();
     m_chores.add({.what = "watching the queues", .step = [this] {
-                      m_requests.check();
+                      m_requests.check_now();
                       read_clock();
                       return deadline_in(m_shared.options.recheck);
                   }});
