@@ -41,10 +41,11 @@ constexpr std::uint64_t commands_per_round = 500;
 std::string text_of(const Reply& reply, const Words& command) {
     std::string text = std::to_string(static_cast<int>(reply.type)) + ' ';
     if (reply.is(Reply::Type::integer)) {
-        const bool time_to_live = command.front() == "PTTL" && reply.integer > 0;
-        // It has run down by less than a minute on the one side and stands still on the other.
-        return text +
-               std::to_string(time_to_live ? (reply.integer + 59'999) / 60'000 : reply.integer);
+        constexpr int minute = 60'000;
+        // So many are a time, also in the answer of a script: what else these count is below. It
+        // has run down by less than a minute on the one side and stands still on the other.
+        const bool time = reply.integer > (command.front() == "PTTL" ? 0 : minute);
+        return text + std::to_string(time ? (reply.integer + minute - 1) / minute : reply.integer);
     }
     if (reply.is(Reply::Type::array)) {
         std::vector<std::string> elements;

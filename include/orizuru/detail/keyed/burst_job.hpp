@@ -41,7 +41,8 @@ class BurstJob : public JobTask {
     /// Once, for the one that was fetched.
     void take_place() noexcept { m_place.emplace(m_queue); }
 
-    Ran run(TimePoint ended) noexcept override;
+    // The macro here keeps files that only include this from emitting the class.
+    ORIZURU_INLINE Ran run(TimePoint ended) noexcept override;
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
         return current().settling().retry_at();
     }
@@ -61,7 +62,7 @@ class BurstJob : public JobTask {
             take(job());
         }
     }
-    void cancel(std::string_view job_id, std::string_view reason) override;
+    ORIZURU_INLINE void cancel(std::string_view job_id, std::string_view reason) override;
 
   protected:
     /// Makes a job of this one's type.

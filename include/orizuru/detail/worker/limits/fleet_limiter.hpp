@@ -47,9 +47,10 @@ class FleetLimiter final : public QueueLimit {
     [[nodiscard]] bool holds(TimePoint taken_at) const noexcept override {
         return m_counts->holds(taken_at);
     }
-    void ask(int wanted, Jobs jobs) noexcept override;
-    void await(TimePoint until) override;
-    [[nodiscard]] bool found_empty() noexcept override;
+    // The macro here keeps files that only include this from emitting the class.
+    ORIZURU_INLINE void ask(int wanted, Jobs jobs) noexcept override;
+    ORIZURU_INLINE void await(TimePoint until) override;
+    ORIZURU_INLINE bool found_empty() noexcept override;
     [[nodiscard]] int granted() noexcept override { return m_counts->granted(); }
     void fetched(int tasks) noexcept override { m_counts->fetched(tasks); }
     [[nodiscard]] bool permit(Task& task) override {
@@ -58,12 +59,12 @@ class FleetLimiter final : public QueueLimit {
         task.keep(std::move(permit));
         return any;
     }
-    void put_back(std::shared_ptr<Task> task) override;
-    void begin_watch() noexcept override;
+    ORIZURU_INLINE void put_back(std::shared_ptr<Task> task) override;
+    ORIZURU_INLINE void begin_watch() noexcept override;
     void end_watch() noexcept override { m_counts->touch(); }
-    void withdraw() noexcept override;
-    void request_end() noexcept override;
-    void end(TimePoint until) noexcept override;
+    ORIZURU_INLINE void withdraw() noexcept override;
+    ORIZURU_INLINE void request_end() noexcept override;
+    ORIZURU_INLINE void end(TimePoint until) noexcept override;
 
   private:
     using Lock = std::unique_lock<std::mutex>;
