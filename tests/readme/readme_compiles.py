@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The Orizuru authors
 """Holds README.md and the pages in examples, tests and include/orizuru against the tree.
 
-Whole programs among the C++ blocks of README.md are built by the command that it gives for copied
-headers, and those of the pages are compiled, which takes a third of the time; all other blocks of a
-folder are one translation unit, behind preamble.hpp, with the types and Codecs that any of the pages
+A whole program among the C++ blocks of README.md is built by the command that it gives for copied
+headers, and run; those of the pages are compiled, which takes a third of the time. All other blocks of
+a folder are one translation unit, behind preamble.hpp, with the types and Codecs that any of the pages
 shows first, with ORIZURU_SEPARATE_COMPILATION for half of the time. The Codecs must read what they
 write: codecs.cpp. What the files link to and name must be there. README.md has at most 400 lines.
 
@@ -14,8 +14,10 @@ The commands for redis-cli and the Python are run by integration/core/interopera
 usage: readme_compiles.py ROOT COMPILER...
 """
 
+import os
 import pathlib
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -24,6 +26,11 @@ import tempfile
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 COMPILER = sys.argv[2:]
 HERE = pathlib.Path(__file__).resolve().parent
+os.environ.update(SOURCE_ROOT=str(ROOT), REDIS_SERVER=os.environ.get("REDIS_SERVER", "redis-server"))
+sys.path.insert(0, str(ROOT / "tests/examples"))
+sys.dont_write_bytecode = True
+import support  # noqa: E402
+
 EXAMPLES = ["examples/README.md",
             *(f"examples/{page}.md" for page in ("core", "jobs", "workers", "async", "effects", "servers", "program"))]
 FILES = ["README.md", *EXAMPLES, "tests/README.md", "include/orizuru/README.md"]
@@ -136,6 +143,19 @@ def check_met():
 # --- what is compiled -----------------------------------------------------------------------------
 
 
+def check_hello(program, command, folder):
+    """It tells what it takes while it runs, also where nobody sees its output on a terminal."""
+    with support.private_redis() as redis:
+        assert "redis://localhost" in program
+        (folder / "main.cpp").write_text(program.replace("redis://localhost", redis.address), "utf-8")
+        run(command, folder)
+        with subprocess.Popen([folder / "a.out"], stdout=subprocess.PIPE) as hello:
+            came = select.select([hello.stdout], [], [], support.PATIENCE)[0]
+            told = os.read(hello.stdout.fileno(), 100) if came else b""
+            hello.kill()
+        assert told == b"hello\n", told
+
+
 def compiles(text):
     command = [*COMPILER, "-std=c++20", "-x", "c++", "-fsyntax-only", "-"]
     return subprocess.run(command, input=text, text=True, check=False,
@@ -200,9 +220,11 @@ def check_code():
         declared = ["-std=c++20", "-DORIZURU_SEPARATE_COMPILATION", "-Iinclude", f"-I{HERE}"]
         for name, found in parts.items():
             for program in (part for part in found if IS_PROGRAM.search(part)):
-                write("main.cpp", program)
-                run(COMPILER + (shlex.split(by_hand) if name == "." else
-                                [*declared, "-fsyntax-only", "main.cpp"]), folder)
+                if name == ".":
+                    check_hello(program, COMPILER + shlex.split(by_hand), folder)
+                else:
+                    write("main.cpp", program)
+                    run([*COMPILER, *declared, "-fsyntax-only", "main.cpp"], folder)
 
         run([*COMPILER, *declared, *json, "codecs.cpp", "-o", "codecs", "-lhiredis", "-pthread"],
             folder)
