@@ -225,7 +225,7 @@ class AwaitedSettling {
         : m_stage(stage), m_message(guard.payload()), m_to(to) {
         auto waiter = std::make_unique<Waiter>();
         m_told = waiter->told.get_future();
-        m_stage.asks([this](Ledger& book) { book.settling(m_message, m_to); });
+        m_stage.asks([message = m_message, to](Ledger& book) { book.settling(message, to); });
         detail::GuardCore& core = detail::GuardAccess::core(guard);
         core.begin(compose(core), std::move(waiter));
     }
@@ -238,8 +238,8 @@ class AwaitedSettling {
             m_stage.still_patient(end.lost->what());
             return true;
         }
-        m_stage.hears([this, done = end.done](Ledger& book) {
-            done ? book.settled(m_message, m_to) : book.not_settled(m_message, m_to);
+        m_stage.hears([message = m_message, to = m_to, done = end.done](Ledger& book) {
+            done ? book.settled(message, to) : book.not_settled(message, to);
         });
         return end.done;
     }
