@@ -24,6 +24,8 @@ class Elapsed {
 
     /// What it took without what the machine was late.
     [[nodiscard]] Milliseconds on_an_idle_machine() const { return m_time - m_late; }
+    /// True if the machine let threads run late for a tenth of the time or more.
+    [[nodiscard]] bool on_a_busy_machine() const { return 10 * m_late >= m_time; }
 
     friend bool operator<(const Elapsed& elapsed, Milliseconds bound) {
         return elapsed.on_an_idle_machine() < bound;

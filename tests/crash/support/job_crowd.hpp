@@ -12,6 +12,7 @@
 #include "crash/support/job_pushing.hpp"
 #include "crash/support/job_verdict.hpp"
 #include "crash/support/job_work.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_client.hpp"
 
@@ -123,7 +124,7 @@ class JobCrowd final : public Crowd {
 
     RedisClient m_redis{server().uri()};
     std::vector<Keys> m_queues;
-    std::map<std::uint64_t, Clock::time_point> m_stopping; ///< serials, and since when
+    std::map<std::uint64_t, Stopwatch> m_stopping; ///< serials, and since when
     std::set<std::uint64_t> m_late; ///< paused for longer than a stop may take, perhaps
     std::set<std::uint64_t> m_killed;
     std::uint64_t m_late_serial = 900'000'000; ///< of the producer that stop_in_the_middle() is
@@ -137,22 +138,27 @@ inline void JobCrowd::stop_one() {
     const Member& member = pick([](const Member& any) { return any.work().role == "worker"; });
     const auto records = JobJournal::read(member.work().journal);
     const bool works = !records.empty() && records.back().serial == member.work().serial;
-    if (works && m_stopping.emplace(member.work().serial, Clock::now()).second) {
+    if (works && m_stopping.try_emplace(member.work().serial).second) {
         member.process.ask_to_end();
     }
 }
 
-/// A worker lets time pass after an outage before it asks again, 5 s at most: what it cannot do in
-/// its time for a stop then is left to collectors.
+/// A worker lets time pass after an outage before it asks again, 5 s at most, and on a busy machine
+/// it gets little done: what it cannot do in its time for a stop then is left to collectors.
 inline void JobCrowd::has_ended(const Member& member) {
     constexpr std::chrono::seconds longest_pause(5);
     constexpr std::chrono::milliseconds least_time_for_a_stop(700);
-    const auto stopped = m_stopping.extract(member.work().serial);
     report().came("worker stopped by SIGTERM");
-    if (stopped && Clock::now() - stopped.mapped() >= least_time_for_a_stop &&
-        !outages().past().empty() && outages().free_for() < longest_pause) {
-        report().came("stop after an outage that took its whole time");
-        return;
+    const auto stopped = m_stopping.find(member.work().serial);
+    if (stopped != m_stopping.end()) {
+        const Elapsed took = stopped->second.elapsed();
+        m_stopping.erase(stopped);
+        const bool outage = !outages().past().empty() && outages().free_for() < longest_pause;
+        if (took >= least_time_for_a_stop && (outage || took.on_a_busy_machine())) {
+            report().came(outage ? "stop after an outage that took its whole time"
+                                 : "stop on a busy machine that took its whole time");
+            return;
+        }
     }
     for (const Keys& keys : m_queues) {
         if (!m_late.contains(member.work().serial) && !has_left(keys, member.work().name())) {
@@ -276,7 +282,7 @@ inline void JobCrowd::await_empty() {
 /// Each ends by itself and leaves the registry.
 inline void JobCrowd::stop_all() {
     for (const Member& member : members()) {
-        m_stopping.emplace(member.work().serial, Clock::now());
+        m_stopping.try_emplace(member.work().serial);
         member.process.ask_to_end();
     }
     for (Member& member : members()) {
