@@ -101,13 +101,19 @@ class FailoverLoad {
     [[nodiscard]] const Times& acked() const { return m_acked; }
 
   private:
-    /// The nodes of a young Cluster may not agree yet who has the slot.
+    /// The nodes of a young Cluster may not agree yet who has the slot, and one may be killed
+    /// before a thread that runs late has connected.
     template <class Make>
     static auto patiently(Make connect) {
         while (true) {
             try {
                 return connect();
             } catch (const ConnectionError&) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            } catch (const ReplyError& refusal) {
+                if (refusal.code() != "CLUSTERDOWN") {
+                    throw;
+                }
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
             }
         }
