@@ -11,6 +11,7 @@
 #include "crash/support/command_users.hpp"
 #include "crash/support/failing_memory.hpp"
 #include "crash/support/library_call.hpp"
+#include "support/elapsed.hpp"
 #include "support/fault_run.hpp"
 #include "support/redis_server.hpp"
 
@@ -109,11 +110,11 @@ class Loop {
             if (operation.warm) {
                 (users.*operation.act)();
             }
-            const auto begun = std::chrono::steady_clock::now();
+            const Stopwatch stopwatch;
             FailingMemory::begin(n, kind);
             bear([&] { (users.*operation.act)(); });
             failed = FailingMemory::end();
-            if (std::chrono::steady_clock::now() - begun > longest) {
+            if (!(stopwatch.elapsed() <= longest)) {
                 wrong.emplace_back("it took too long");
             }
             (users.*operation.act)();

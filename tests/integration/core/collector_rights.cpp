@@ -4,6 +4,7 @@
 // A collector moves no message that it may not move to the end, and none of another queue.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
@@ -39,6 +40,7 @@ using orizuru::test::eventually;
 using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
+using orizuru::test::Stopwatch;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
@@ -255,12 +257,12 @@ TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail leaves the turns to thos
     const Restarted failing(clerk, interval, interval / 12);
     REQUIRE(eventually([&] { return failing.failures() == 1; }));
     GarbageCollector collector(uri, "q", {.grace = 0ms});
-    const auto begun = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     const std::jthread running(
         [&](const std::stop_token& token) { collector.run(token, interval); });
     CHECK(eventually([this] { return redis.llen("q") == 1; }));
     // The turn was given back at once.
-    CHECK(std::chrono::steady_clock::now() - begun < interval / 2);
+    CHECK(stopwatch.elapsed() < interval / 2);
     for (int i = 1; i <= 4; ++i) {
         CAPTURE(i);
         add_dead_consumer(std::to_string(i), {std::to_string(i)});
