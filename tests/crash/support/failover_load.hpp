@@ -108,14 +108,14 @@ class FailoverLoad {
         while (true) {
             try {
                 return connect();
-            } catch (const ConnectionError&) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+                // It is tried again.
             } catch (const ReplyError& refusal) {
                 if (refusal.code() != "CLUSTERDOWN") {
                     throw;
                 }
-                std::this_thread::sleep_for(std::chrono::milliseconds(10));
             }
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
     }
 

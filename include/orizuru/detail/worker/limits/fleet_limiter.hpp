@@ -50,7 +50,7 @@ class FleetLimiter final : public QueueLimit {
     // The macro here keeps files that only include this from emitting the class.
     ORIZURU_INLINE void ask(int wanted, Jobs jobs) noexcept override;
     ORIZURU_INLINE void await(TimePoint until) override;
-    ORIZURU_INLINE bool found_empty() noexcept override;
+    [[nodiscard]] ORIZURU_INLINE bool found_empty() noexcept override;
     [[nodiscard]] int granted() noexcept override { return m_counts->granted(); }
     void fetched(int tasks) noexcept override { m_counts->fetched(tasks); }
     [[nodiscard]] bool permit(Task& task) override {
