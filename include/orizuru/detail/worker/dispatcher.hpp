@@ -149,14 +149,15 @@ inline std::shared_ptr<Task> Dispatcher::next_beside(Turn& turn) {
 inline std::shared_ptr<Task> Dispatcher::ask(Turn& turn, Asking asking) {
     turn.now = TimePoint();
     Lock lock(m_mutex);
-    if (asking == Asking::once && (m_led || m_queues.any_in_hand())) {
+    // Stopped queues are left to the thread that requeues what they hold.
+    if (stopped() || (asking == Asking::once && (m_led || m_queues.any_in_hand()))) {
         return nullptr;
     }
     ++m_free;
     std::shared_ptr<Task> task = take_turn(lock, asking);
     turn.shared = m_fetched;
     --m_free;
-    if (m_free == 0 && !m_led && m_queues.any_waiting()) {
+    if (m_free == 0 && !m_led && !stopped() && m_queues.any_waiting()) {
         m_busy.notify_one();
     } else if (m_followers > 0 && !m_called) {
         // Call one at a time: this thread may be back before the other one has woken up.
