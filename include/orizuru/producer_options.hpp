@@ -12,7 +12,8 @@ namespace orizuru {
 /// Replicas that must have a push before it is confirmed, so that a failover to one keeps it.
 struct Replicas {
     int count = 0; ///< 0: waits for none
-    /// Time a push waits for them, besides command_timeout.
+    /// Time a push waits for them, besides command_timeout. One that a node of a Cluster sends on
+    /// may wait as long for the replicas of that node first.
     std::chrono::milliseconds within = std::chrono::seconds(1);
 };
 
