@@ -274,7 +274,7 @@ tell_failures() { python3 "$root/tests/support/failed_tests.py" "${@/#/$root/bui
 # What to run the tests under, if anything.
 test_wrapper=()
 # They wait for most of their time.
-tests_per_cpu=4
+tests_per_cpu=6
 
 # What clang's sanitizers need at setup, with lines to name and no more, for it is sooner compiled;
 # then address and undefined behaviour, with the wrap's hiredis, which libFuzzer sees into. Not vptr:

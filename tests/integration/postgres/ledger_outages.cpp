@@ -105,4 +105,27 @@ TEST_CASE("a COMMIT that happened and was not answered is recognised as one's ow
     CHECK(ledger.history(id).size() == 3);
 }
 
+TEST_CASE("a run keeps its lease while commits wait for a standby that is gone") {
+    PostgresServer server({"synchronous_standby_names=nobody", "synchronous_commit=local"});
+    const Database database(server.conninfo());
+    Schema(database).apply();
+    const std::string id = Ledger<std::string>(database, "q").submit("x");
+    pqxx::connection watching(database.conninfo());
+    pqxx::nontransaction watch(watching);
+    const auto is_due_since = [&](const std::string& time) {
+        return watch.exec("SELECT due > " + time + " FROM orizuru_ledger")[0][0].as<bool>();
+    };
+    const auto is_renewed = [&](pqxx::work& tx) {
+        tx.exec("SET LOCAL synchronous_commit = local");
+        const auto begun = watch.exec("SELECT clock_timestamp()")[0][0].as<std::string>();
+        const auto renewed = "'" + begun + "'::timestamptz + interval '4500 ms'";
+        CHECK(eventually([&] { return is_due_since(renewed); }));
+        CHECK(is_due_since("clock_timestamp()"));
+    };
+    Ledger<std::string> waiting(
+        Database(database.conninfo() + " options='-c synchronous_commit=on -c lock_timeout=1s'"),
+        "q", {.lease = 1500ms});
+    CHECK(waiting.run(id, is_renewed) == LedgerOutcome::completed);
+}
+
 } // namespace ledger_outages_test
