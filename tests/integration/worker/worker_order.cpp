@@ -35,6 +35,7 @@ using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::holds_within;
+using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -139,6 +140,59 @@ TEST_CASE_FIXTURE(Fixture, "nothing is fetched while no thread is free") {
     CHECK(held_jobs("q").size() + held_jobs("second").size() + held_jobs("third").size() == 1);
     gate.open();
     CHECK(eventually([&] { return std::cmp_equal(gate.arrived(), left + 7); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that Redis hands out too late for a free thread goes back") {
+    const std::string push_and_be_busy = R"lua(
+        redis.call('LPUSH', KEYS[1], ARGV[1])
+        local function now()
+            local time = redis.call('TIME')
+            return time[1] * 1000 + time[2] / 1000
+        end
+        local begun = now()
+        for _ = 1, 1000000 do
+            if now() >= begun + 300 then break end
+        end)lua";
+    const Gate gate;
+    RedisClient pusher(uri);
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", [&](const Raw&) {
+        // The reply to the worker's BLMOVE waits for the script, the worker only 100 ms.
+        pusher.command({"EVAL", push_and_be_busy, "1", "q", bytes_of(make_job(Raw{"late"}))});
+        gate.pass();
+    });
+    const Running running(worker);
+    REQUIRE(so_many_wait(2));
+    push_jobs({"a"}, "other");
+    REQUIRE(gate.reached());
+    CHECK(eventually([this] { return jobs() == Texts{"late"}; }));
+    CHECK(held_jobs().empty());
+    gate.open();
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that comes too late for the thread that asked for it goes back") {
+    const Gate first;
+    const Gate second;
+    Worker worker(uri, in_order(QueueOrder::strict));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", [=](const Raw& payload) {
+        (payload.bytes == "a" ? first : second).pass();
+    });
+    push_jobs({"a"}, "other");
+    const Running running(worker);
+    REQUIRE(first.reached());
+    REQUIRE(so_many_wait(0));
+    push_jobs({"late"});
+    push_jobs({"b"}, "other");
+    // The thread asks for what `q` has for 100 ms, and then for what `other` has.
+    redis.command({"CLIENT", "PAUSE", "150", "WRITE"});
+    first.open();
+    REQUIRE(second.reached());
+    // On a slow machine the thread may get it in time.
+    CHECK(eventually([this] { return jobs().size() + handled.size() == 1; }));
+    CHECK(held_jobs().empty());
+    second.open();
+    CHECK(eventually([this] { return nothing_left(); }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a fetch takes no more jobs than threads are free") {

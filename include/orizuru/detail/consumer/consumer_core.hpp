@@ -80,6 +80,10 @@ class ConsumerCore {
     ORIZURU_INLINE bool poll(const std::stop_token& token, Awaited* awaited, Decode decode,
                              StandIn stand_in);
 
+    /// True when a message that poll() asked for may still come, or has come meanwhile: Redis was
+    /// late. Call it on the thread of `poll`.
+    [[nodiscard]] ORIZURU_INLINE bool expects_message();
+
     /// A collector of this process has put messages apart.
     [[gnu::cold]] void mark_suspects();
     /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:

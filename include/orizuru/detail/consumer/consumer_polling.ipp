@@ -34,6 +34,10 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
         token, timeout, decode, stand_in);
 }
 
+ORIZURU_INLINE bool ConsumerCore::expects_message() {
+    return m_session->fetcher().expects_message();
+}
+
 inline void Session::watch(std::shared_ptr<const Wake> news) {
     m_fetcher.share_link();
     m_news = std::move(news);
@@ -54,6 +58,14 @@ inline DeliveryPtr Fetcher::ask_once(const std::stop_token& token) {
     }
     Timeout timeout(std::chrono::milliseconds(0));
     return next(token, timeout);
+}
+
+inline bool Fetcher::expects_message() {
+    return m_lane.locked([this](Lock&) {
+        const Mirror& mirror = m_lane.mirror();
+        return mirror.has_ready() || mirror.fetching() || mirror.blocked() ||
+               mirror.state() == Mirror::State::recovering;
+    });
 }
 
 inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {

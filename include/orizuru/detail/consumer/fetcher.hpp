@@ -53,6 +53,9 @@ class Fetcher {
     /// messages should come by is connected in steps, one for each call; the link brings them
     /// meanwhile.
     inline DeliveryPtr ask_once(const std::stop_token& token);
+    /// True when a message that was asked for may still come, or has come meanwhile. For the thread
+    /// that polls.
+    [[nodiscard]] inline bool expects_message();
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.

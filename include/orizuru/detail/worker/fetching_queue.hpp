@@ -122,6 +122,12 @@ class FetchingQueue : public ServedQueue {
         const ConsumerCore* const consumer = m_consumers.get();
         return consumer != nullptr ? consumer->in_hand() : 0;
     }
+    /// True when `take` has returned null although a job that it asked for may still come, or has
+    /// come meanwhile. For the thread that calls `take`.
+    [[nodiscard]] bool expects_job() {
+        ConsumerCore* const consumer = m_consumers.get();
+        return consumer != nullptr && consumer->expects_message();
+    }
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
     /// close().
     virtual void requeue_fetched() noexcept {

@@ -11,6 +11,7 @@
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
+#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -35,17 +36,19 @@ class PolledQueue {
         }
         return nullptr;
     }
-    /// True while it is known to be empty: Redis says when it is no more.
+    /// True while it is known to be empty: Redis says when it is no more. Also while Redis is late
+    /// with an answer, which may bring a task.
     [[nodiscard]] bool waiting() const noexcept { return m_waiting; }
     /// While it waits: what for. `look` does nothing until due() was called.
     [[nodiscard]] const Awaited& awaited() const noexcept { return m_awaited; }
     void due() noexcept { m_due = m_waiting; }
     [[nodiscard]] bool is_due() const noexcept { return m_due; }
 
-    /// Ends the wait, and returns the task that it has brought all the same.
+    /// Ends the wait, and returns the task that it has brought all the same. It goes on while Redis
+    /// is late.
     std::shared_ptr<Task> end_waiting(const std::stop_token& token) noexcept {
         m_due = false;
-        return std::exchange(m_waiting, false) ? m_gate.end_waiting(token) : nullptr;
+        return std::exchange(m_waiting, false) ? expecting(m_gate.end_waiting(token)) : nullptr;
     }
     /// Requeues all that was fetched and closes the connections, until the gate is open.
     void disconnect() noexcept {
@@ -56,6 +59,18 @@ class PolledQueue {
     }
 
   private:
+    static constexpr std::chrono::milliseconds look_again_in{20};
+
+    /// Without a task, goes on waiting for the one that may come late: else that would be held
+    /// until a thread is free.
+    std::shared_ptr<Task> expecting(std::shared_ptr<Task> task) {
+        m_waiting = !task && m_gate.expects_job();
+        if (m_waiting) {
+            m_awaited = {.until = Clock::now() + look_again_in};
+        }
+        return task;
+    }
+
     QueueGate m_gate;
     bool m_waiting = false;
     bool m_due = false;
@@ -67,7 +82,7 @@ inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int
         return end_waiting(token);
     }
     if (!m_waiting) {
-        return m_gate.take(token, nullptr, free);
+        return expecting(m_gate.take(token, nullptr, free));
     }
     if (!std::exchange(m_due, false)) {
         return nullptr;

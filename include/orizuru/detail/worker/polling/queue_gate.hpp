@@ -33,9 +33,9 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `holds_back`,
-/// `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and `disconnect`; any thread calls
-/// the rest.
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `expects_job`,
+/// `holds_back`, `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and `disconnect`; any
+/// thread calls the rest.
 class QueueGate {
   public:
     QueueGate(FetchingQueue& queue, const WorkerOptions& options)
@@ -51,6 +51,11 @@ class QueueGate {
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
+    /// True when Redis was late with the answer to the last `take`, which may bring a job yet.
+    /// False behind a failure.
+    [[nodiscard]] bool expects_job() {
+        return Clock::now() >= m_opens_at.load() && m_queue.expects_job();
+    }
     /// True while a task awaits the answer of the queue's limit.
     [[nodiscard]] bool holds_back() const noexcept { return m_held_back != nullptr; }
     /// Returns that task, if there is one, to be requeued.
