@@ -122,11 +122,12 @@ class FetchingQueue : public ServedQueue {
         const ConsumerCore* const consumer = m_consumers.get();
         return consumer != nullptr ? consumer->in_hand() : 0;
     }
-    /// True when `take` has returned null although a job that it asked for may still come, or has
-    /// come meanwhile. For the thread that calls `take`.
-    [[nodiscard]] bool expects_job() {
+    /// True when jobs that `take` has asked for may still come, or have come meanwhile. False for a
+    /// queue that fetches ahead: it holds jobs while no thread is free. For `take`'s thread.
+    [[nodiscard]] bool is_late() {
         ConsumerCore* const consumer = m_consumers.get();
-        return consumer != nullptr && consumer->expects_message();
+        return consumer != nullptr && options().prefetch == 1 && !in_batches() &&
+               (consumer->in_hand() > 0 || consumer->expects_message());
     }
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
     /// close().

@@ -36,44 +36,52 @@ class PolledQueue {
         }
         return nullptr;
     }
-    /// True while it is known to be empty: Redis says when it is no more. Also while Redis is late
-    /// with an answer, which may bring a task.
+    /// True while it is known to be empty: Redis says when it is no more.
     [[nodiscard]] bool waiting() const noexcept { return m_waiting; }
     /// While it waits: what for. `look` does nothing until due() was called.
     [[nodiscard]] const Awaited& awaited() const noexcept { return m_awaited; }
     void due() noexcept { m_due = m_waiting; }
     [[nodiscard]] bool is_due() const noexcept { return m_due; }
 
-    /// Ends the wait, and returns the task that it has brought all the same. It goes on while Redis
-    /// is late.
+    /// Ends the wait, and returns the task that it has brought all the same.
     std::shared_ptr<Task> end_waiting(const std::stop_token& token) noexcept {
         m_due = false;
-        return std::exchange(m_waiting, false) ? expecting(m_gate.end_waiting(token)) : nullptr;
+        return std::exchange(m_waiting, false) ? take_last(token) : nullptr;
+    }
+    /// True while tasks may come, or have come, to nobody: Redis was late with an answer.
+    [[nodiscard]] bool late() const noexcept { return m_late; }
+    /// Returns one of these, if there is one. Awaits Redis for 100 ms at most, once a second.
+    std::shared_ptr<Task> take_late(const std::stop_token& token) noexcept {
+        if (m_late && Clock::now() >= m_late_at) {
+            m_late = m_gate.is_late();
+            return m_late ? take_last(token) : nullptr;
+        }
+        return nullptr;
     }
     /// Requeues all that was fetched and closes the connections, until the gate is open.
     void disconnect() noexcept {
-        m_waiting = m_due = false;
+        m_waiting = m_due = m_late = false;
         if (!m_gate.disconnected()) {
             m_gate.disconnect();
         }
     }
 
   private:
-    static constexpr std::chrono::milliseconds look_again_in{20};
+    // Meanwhile other queues get no thread.
+    static constexpr std::chrono::milliseconds late_pause{1000};
 
-    /// Without a task, goes on waiting for the one that may come late: else that would be held
-    /// until a thread is free.
-    std::shared_ptr<Task> expecting(std::shared_ptr<Task> task) {
-        m_waiting = !task && m_gate.expects_job();
-        if (m_waiting) {
-            m_awaited = {.until = Clock::now() + look_again_in};
-        }
+    std::shared_ptr<Task> take_last(const std::stop_token& token) noexcept {
+        std::shared_ptr<Task> task = m_gate.end_waiting(token);
+        m_late = m_gate.is_late();
+        m_late_at = task ? TimePoint() : Clock::now() + late_pause;
         return task;
     }
 
     QueueGate m_gate;
     bool m_waiting = false;
     bool m_due = false;
+    bool m_late = false;   ///< a job that comes would be held until a thread is free
+    TimePoint m_late_at{}; ///< next time to ask for it
     Awaited m_awaited;
 };
 
@@ -82,7 +90,9 @@ inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int
         return end_waiting(token);
     }
     if (!m_waiting) {
-        return expecting(m_gate.take(token, nullptr, free));
+        std::shared_ptr<Task> task = m_gate.take(token, nullptr, free);
+        m_late = !task && m_gate.is_late();
+        return task;
     }
     if (!std::exchange(m_due, false)) {
         return nullptr;

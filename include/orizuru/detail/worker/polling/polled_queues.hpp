@@ -82,7 +82,7 @@ class PolledQueues {
     void await();
     [[nodiscard]] bool any_waiting() const {
         return std::ranges::any_of(m_queues, [](const PolledQueue& queue) {
-            return queue.waiting() || queue.gate().holds_back();
+            return queue.waiting() || queue.late() || queue.gate().holds_back();
         });
     }
     /// True when something was fetched and not taken.
@@ -225,6 +225,9 @@ inline std::vector<std::shared_ptr<Task>> PolledQueues::end_waiting(const std::s
             brought.push_back(std::move(task));
         } else if (auto other = queue.end_waiting(token)) {
             brought.push_back(std::move(other));
+        }
+        while (auto late = queue.take_late(token)) {
+            brought.push_back(std::move(late));
         }
     }
     return brought;

@@ -33,7 +33,7 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `expects_job`,
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `is_late`,
 /// `holds_back`, `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and `disconnect`; any
 /// thread calls the rest.
 class QueueGate {
@@ -51,11 +51,8 @@ class QueueGate {
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
-    /// True when Redis was late with the answer to the last `take`, which may bring a job yet.
-    /// False behind a failure.
-    [[nodiscard]] bool expects_job() {
-        return Clock::now() >= m_opens_at.load() && m_queue.expects_job();
-    }
+    /// True when Redis is late with the answer to a `take`, or jobs that it brought were not taken.
+    [[nodiscard]] bool is_late() { return m_queue.is_late(); }
     /// True while a task awaits the answer of the queue's limit.
     [[nodiscard]] bool holds_back() const noexcept { return m_held_back != nullptr; }
     /// Returns that task, if there is one, to be requeued.
