@@ -19,7 +19,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -41,8 +43,8 @@ using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {
-    WorkerOptions in_order(QueueOrder order) const {
-        WorkerOptions chosen = options();
+    WorkerOptions in_order(QueueOrder order, int concurrency = 1) const {
+        WorkerOptions chosen = options(concurrency);
         chosen.order = order;
         return chosen;
     }
@@ -192,6 +194,40 @@ TEST_CASE_FIXTURE(Fixture, "a job that comes too late for the thread that asked 
     CHECK(eventually([this] { return jobs().size() + handled.size() == 1; }));
     CHECK(held_jobs().empty());
     second.open();
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "all jobs of an answer that comes too late go back") {
+    const Gate gate;
+    RedisClient pausing(uri);
+    std::atomic<int> looks{0};
+    std::atomic<bool> pushed{false};
+    bool paused = false;
+    WorkerOptions chosen = in_order(QueueOrder::strict, 3);
+    chosen.recheck = 20ms;
+    chosen.fetch_middleware = {[&](std::string_view, const std::function<bool()>& fetch) {
+        ++looks;
+        if (pushed && !std::exchange(paused, true)) {
+            // All three threads are free for what `q` has; 100 ms later `other` is asked.
+            pausing.command({"CLIENT", "PAUSE", "150", "WRITE"});
+        }
+        return pushed && fetch();
+    }};
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", [=](const Raw&) { gate.pass(); });
+    const Running running(worker);
+    REQUIRE(eventually([&] { return looks > 4; }));
+    push_jobs({"1", "2", "3"});
+    push_jobs({"a", "b", "c"}, "other");
+    pushed = true;
+    REQUIRE(gate.reached(3));
+    // On a slow machine threads may get some in time.
+    CHECK(
+        eventually([this] { return jobs().size() + handled.size() == 3 && held_jobs().empty(); }));
+    if (handled.size() == 0) {
+        CHECK(jobs() == Texts{"1", "2", "3"});
+    }
+    gate.open();
     CHECK(eventually([this] { return nothing_left(); }));
 }
 

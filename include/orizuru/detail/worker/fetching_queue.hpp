@@ -122,13 +122,16 @@ class FetchingQueue : public ServedQueue {
         const ConsumerCore* const consumer = m_consumers.get();
         return consumer != nullptr ? consumer->in_hand() : 0;
     }
-    /// True when jobs that `take` has asked for may still come, or have come meanwhile. False for a
-    /// queue that fetches ahead: it holds jobs while no thread is free. For `take`'s thread.
+    // Both are false for a queue that fetches ahead, which holds jobs while no thread is free.
+
+    /// True when jobs that `take` has asked for may still come, or have come meanwhile. For the
+    /// thread that calls `take`.
     [[nodiscard]] bool is_late() {
         ConsumerCore* const consumer = m_consumers.get();
-        return consumer != nullptr && options().prefetch == 1 && !in_batches() &&
-               (consumer->in_hand() > 0 || consumer->expects_message());
+        return consumer != nullptr && !fetches_ahead() && consumer->expects_message();
     }
+    /// True when jobs were fetched that no thread is free for. For the same thread, when none is.
+    [[nodiscard]] bool has_surplus() const noexcept { return !fetches_ahead() && in_hand() > 0; }
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
     /// close().
     virtual void requeue_fetched() noexcept {
@@ -244,6 +247,9 @@ class FetchingQueue : public ServedQueue {
         return std::min(threads, places());
     }
     void place_free() noexcept override { m_news->signal(); }
+    [[nodiscard]] bool fetches_ahead() const noexcept {
+        return options().prefetch > 1 || in_batches();
+    }
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {

@@ -49,18 +49,18 @@ class PolledQueue {
         return std::exchange(m_waiting, false) ? take_last(token) : nullptr;
     }
     /// True while tasks may come, or have come, to nobody: Redis was late with an answer.
-    [[nodiscard]] bool late() const noexcept { return m_late; }
+    [[nodiscard]] bool late() const noexcept { return m_late || m_surplus; }
     /// Returns one of these, if there is one. Awaits Redis for 100 ms at most, once a second.
     std::shared_ptr<Task> take_late(const std::stop_token& token) noexcept {
-        if (m_late && Clock::now() >= m_late_at) {
-            m_late = m_gate.is_late();
-            return m_late ? take_last(token) : nullptr;
+        if (!late() || Clock::now() < m_late_at) {
+            return nullptr;
         }
-        return nullptr;
+        m_late = m_gate.is_late();
+        return late() ? take_last(token) : nullptr;
     }
     /// Requeues all that was fetched and closes the connections, until the gate is open.
     void disconnect() noexcept {
-        m_waiting = m_due = m_late = false;
+        m_waiting = m_due = m_late = m_surplus = false;
         if (!m_gate.disconnected()) {
             m_gate.disconnect();
         }
@@ -70,18 +70,28 @@ class PolledQueue {
     // Meanwhile other queues get no thread.
     static constexpr std::chrono::milliseconds late_pause{1000};
 
+    /// For a thread that was free, which sees what is in hand by itself.
+    std::shared_ptr<Task> noting_late(std::shared_ptr<Task> task) {
+        m_surplus = false;
+        if (!task) {
+            m_late = m_gate.is_late();
+        } // else there may be more than threads were free for
+        return task;
+    }
     std::shared_ptr<Task> take_last(const std::stop_token& token) noexcept {
         std::shared_ptr<Task> task = m_gate.end_waiting(token);
+        m_surplus = m_gate.has_surplus();
         m_late = m_gate.is_late();
-        m_late_at = task ? TimePoint() : Clock::now() + late_pause;
+        m_late_at = task || m_surplus ? TimePoint() : Clock::now() + late_pause;
         return task;
     }
 
     QueueGate m_gate;
     bool m_waiting = false;
     bool m_due = false;
-    bool m_late = false;   ///< a job that comes would be held until a thread is free
-    TimePoint m_late_at{}; ///< next time to ask for it
+    bool m_late = false;    ///< a job that comes would be held until a thread is free
+    bool m_surplus = false; ///< so would those that came with the last one
+    TimePoint m_late_at{};  ///< next time to ask for it
     Awaited m_awaited;
 };
 
@@ -90,16 +100,14 @@ inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int
         return end_waiting(token);
     }
     if (!m_waiting) {
-        std::shared_ptr<Task> task = m_gate.take(token, nullptr, free);
-        m_late = !task && m_gate.is_late();
-        return task;
+        return noting_late(m_gate.take(token, nullptr, free));
     }
     if (!std::exchange(m_due, false)) {
         return nullptr;
     }
     std::shared_ptr<Task> task = m_gate.take(token, &m_awaited, free);
     m_waiting = !task && m_gate.open(); // behind a task there may be more
-    return task;
+    return m_waiting ? nullptr : noting_late(std::move(task));
 }
 
 } // namespace orizuru::detail

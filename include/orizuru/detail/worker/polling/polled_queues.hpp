@@ -109,6 +109,9 @@ class PolledQueues {
     void quiet() noexcept { m_quiet = true; }
 
   private:
+    // The others come in the next round: a thread may be free by then.
+    static constexpr std::size_t most_late = 16;
+
     void poll(TimePoint until);
     Found found(PolledQueue& queue, std::shared_ptr<Task> task);
 
@@ -216,7 +219,8 @@ inline void PolledQueues::poll(TimePoint until) {
 inline std::vector<std::shared_ptr<Task>> PolledQueues::end_waiting(const std::stop_token& token,
                                                                     const std::atomic<int>& free) {
     std::vector<std::shared_ptr<Task>> brought;
-    brought.reserve(m_queues.size());
+    std::size_t left = most_late;
+    brought.reserve(m_queues.size() + left);
     for (PolledQueue& queue : m_queues) {
         if (free > 0 || token.stop_requested()) {
             break;
@@ -226,7 +230,11 @@ inline std::vector<std::shared_ptr<Task>> PolledQueues::end_waiting(const std::s
         } else if (auto other = queue.end_waiting(token)) {
             brought.push_back(std::move(other));
         }
-        while (auto late = queue.take_late(token)) {
+        for (; left > 0 && free == 0 && !token.stop_requested(); --left) {
+            auto late = queue.take_late(token);
+            if (!late) {
+                break;
+            }
             brought.push_back(std::move(late));
         }
     }

@@ -34,8 +34,8 @@
 namespace orizuru::detail {
 
 /// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `is_late`,
-/// `holds_back`, `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and `disconnect`; any
-/// thread calls the rest.
+/// `has_surplus`, `holds_back`, `give_up_held_back`, `open`, `opens_at`, `open_to_fetched` and
+/// `disconnect`; any thread calls the rest.
 class QueueGate {
   public:
     QueueGate(FetchingQueue& queue, const WorkerOptions& options)
@@ -51,8 +51,10 @@ class QueueGate {
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
     /// Returns how many jobs were fetched and not taken yet.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
-    /// True when Redis is late with the answer to a `take`, or jobs that it brought were not taken.
+    /// True while Redis is late with the answer to a `take`, or has brought jobs since.
     [[nodiscard]] bool is_late() { return m_queue.is_late(); }
+    /// True when jobs were fetched for threads that are not free any more.
+    [[nodiscard]] bool has_surplus() const noexcept { return m_queue.has_surplus(); }
     /// True while a task awaits the answer of the queue's limit.
     [[nodiscard]] bool holds_back() const noexcept { return m_held_back != nullptr; }
     /// Returns that task, if there is one, to be requeued.
