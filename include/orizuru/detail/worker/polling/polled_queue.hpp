@@ -56,6 +56,7 @@ class PolledQueue {
             return nullptr;
         }
         m_late = m_gate.is_late();
+        m_surplus = m_surplus && m_gate.has_surplus();
         return late() ? take_last(token) : nullptr;
     }
     /// Requeues all that was fetched and closes the connections, until the gate is open.
@@ -73,9 +74,9 @@ class PolledQueue {
     /// For a thread that was free, which sees what is in hand by itself.
     std::shared_ptr<Task> noting_late(std::shared_ptr<Task> task) {
         m_surplus = false;
-        if (!task) {
+        if (!task || m_late) { // there may be more than threads were free for
             m_late = m_gate.is_late();
-        } // else there may be more than threads were free for
+        }
         return task;
     }
     std::shared_ptr<Task> take_last(const std::stop_token& token) noexcept {
