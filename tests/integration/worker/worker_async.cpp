@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(Fixture, "a run without a call of its JobDone has failed") {
     CHECK(put_off().front().last_error == why);
     CHECK(put_off().front().attempt == 2);
     CHECK(held_jobs().empty());
-    CHECK(worker.statistics().failed == 1);
+    CHECK(eventually([&] { return worker.statistics().failed == 1; }));
     CHECK(worker.statistics().succeeded == 0);
 }
 
@@ -308,7 +308,7 @@ TEST_CASE_FIXTURE(Fixture, "a JobDone may leave its job undone, and the attempt 
         kept.take("x").requeue();
         REQUIRE(kept.has(1));
         CHECK(worker.running().at(0).attempt == 1);
-        CHECK(worker.statistics().requeued == 1);
+        CHECK(eventually([&] { return worker.statistics().requeued == 1; }));
         kept.take("x")();
         CHECK(eventually([&] { return nothing_left(); }));
         CHECK(worker.statistics().failed == 0);
