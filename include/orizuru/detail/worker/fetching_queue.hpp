@@ -122,15 +122,13 @@ class FetchingQueue : public ServedQueue {
         const ConsumerCore* const consumer = m_consumers.get();
         return consumer != nullptr ? consumer->in_hand() : 0;
     }
-    // Both are false for a queue that fetches ahead, which holds jobs while no thread is free.
-
-    /// True when jobs that `take` has asked for may still come, or have come meanwhile. For the
-    /// thread that calls `take`.
+    /// True when jobs that `take` has asked for may still come, or have come meanwhile; not when
+    /// the queue fetches ahead, and so holds jobs beside busy threads. For `take`'s thread.
     [[nodiscard]] bool is_late() {
         ConsumerCore* const consumer = m_consumers.get();
         return consumer != nullptr && !fetches_ahead() && consumer->expects_message();
     }
-    /// True when jobs were fetched that no thread is free for. For the same thread, when none is.
+    /// True when such jobs are in hand. For the same thread, while no other is free.
     [[nodiscard]] bool has_surplus() const noexcept { return !fetches_ahead() && in_hand() > 0; }
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
     /// close().
