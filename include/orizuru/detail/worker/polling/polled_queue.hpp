@@ -68,7 +68,7 @@ class PolledQueue {
     }
 
   private:
-    // Meanwhile other queues get no thread.
+    // Between two tries, each of which keeps other queues from the threads for 100 ms.
     static constexpr std::chrono::milliseconds late_pause{1000};
 
     /// For a thread that was free, which sees what is in hand by itself.
@@ -79,6 +79,7 @@ class PolledQueue {
         }
         return task;
     }
+    /// Ends what was asked for, and notes whether more may come.
     std::shared_ptr<Task> take_last(const std::stop_token& token) noexcept {
         std::shared_ptr<Task> task = m_gate.end_waiting(token);
         m_surplus = m_gate.has_surplus();
