@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Workers and a reconciler at work while PostgreSQL is killed and Redis is emptied.
+// Workers and a reconciler at work while PostgreSQL is killed and Redis is emptied, and runs while
+// commits wait for a standby that does not answer.
 
 #include "integration/postgres/ledger_fixture.hpp"
 
