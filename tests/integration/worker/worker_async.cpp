@@ -63,7 +63,7 @@ using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 
 struct Fixture : InFlightFixture {
-    /// The worker has closed the consumer of the queue.
+    /// The worker waits for no job in Redis.
     bool paused() { return info("clients", "blocked_clients") == 0; }
 };
 
@@ -666,6 +666,7 @@ TEST_CASE_FIXTURE(Fixture, "a settlement that Redis refuses is repeated, and mea
     redis.command({"SET", "orizuru:{q}:scheduled", "no sorted set"});
     kept.take("x")(std::make_exception_ptr(std::runtime_error("busy")));
     CHECK(eventually([&] { return diary.count(WorkerEventKind::unsettled) > 0; }));
+    REQUIRE(eventually([&] { return paused(); })); // a moment behind the event
     push_jobs({"y"});
     CHECK(held_jobs() == Texts{"x"});
     CHECK(kept.size() == 0);
