@@ -382,16 +382,21 @@ TEST_CASE_FIXTURE(Care,
         return number("SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables "
                       "WHERE relname = 'orizuru_ledger'");
     };
+    const auto sessions = [this] {
+        return number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                      "AND backend_type = 'client backend'");
+    };
+    // The counts of a session are visible for certain only when it has ended, so `look` has its
+    // own.
     const auto read_by = [&](auto look) {
+        REQUIRE(eventually([&] { return sessions() == 2; })); // this case's and its ledger's
         const int before = read();
         {
-            Ledger<std::string> other(database, "q", options());
+            Ledger<std::string> other(Database(database.conninfo()), "q", options());
             look(other);
+            CHECK(sessions() == 3);
         }
-        // The counts of a session are visible when it has ended.
-        const std::string others = "SELECT count(*) FROM pg_stat_activity WHERE datname = "
-                                   "current_database() AND backend_type = 'client backend'";
-        REQUIRE(eventually([&] { return number(others) <= 2; }));
+        REQUIRE(eventually([&] { return sessions() == 2; }));
         return read() - before;
     };
     CHECK(read_by([&](Ledger<std::string>& other) {
