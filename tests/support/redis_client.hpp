@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -59,11 +60,13 @@ inline std::string to_resp(const std::vector<std::string>& words) {
 /// One connection to `unix:///path` or `redis://host:port`, for one thread at a time.
 ///
 /// Connects with the first command, and again with the first command after the connection was
-/// lost (AUTH and SELECT must then be repeated). A lost connection or no answer within 10 s throws
+/// lost (AUTH and SELECT must then be repeated). A lost connection or no answer in time throws
 /// std::runtime_error.
 class RedisClient {
   public:
-    explicit RedisClient(std::string uri) : m_uri(std::move(uri)) {}
+    /// Waits up to `limit` for the connection and for each reply.
+    explicit RedisClient(std::string uri, std::chrono::seconds limit = std::chrono::seconds(10))
+        : m_uri(std::move(uri)), m_limit(limit) {}
 
     /// Throws std::runtime_error with the command and the server's text on an error reply.
     Answer command(const std::vector<std::string>& words);
@@ -114,6 +117,7 @@ class RedisClient {
     void write(std::string_view bytes);
 
     std::string m_uri;
+    std::chrono::seconds m_limit;
     std::unique_ptr<redisContext, Release> m_context;
 };
 
@@ -194,7 +198,7 @@ inline bool RedisClient::connected() const {
 inline void RedisClient::connect() {
     constexpr std::string_view unix_scheme = "unix://";
     constexpr std::string_view tcp_scheme = "redis://";
-    constexpr timeval limit{10, 0};
+    const timeval limit{m_limit.count(), 0};
     if (m_uri.starts_with(unix_scheme)) {
         m_context.reset(
             ::redisConnectUnixWithTimeout(m_uri.substr(unix_scheme.size()).c_str(), limit));

@@ -31,7 +31,7 @@ using RawGuard = MessageGuard<Raw>;
 
 struct OwnServer {
     RedisServer server;
-    RedisClient redis{server.uri()};
+    RedisClient redis{server.uri(), patience};
     std::string unack = "orizuru:{q}:unack";
     std::string dead = "orizuru:{q}:dead";
 

@@ -370,8 +370,7 @@ TEST_CASE_FIXTURE(Waking, "no lease's end is slept through while other jobs come
     const auto work = [&](int number) {
         pqxx::connection connection(database.conninfo());
         Ledger<std::string> own(database, "q", with_lease(150ms));
-        const auto until = std::chrono::steady_clock::now() + 6s;
-        for (int i = 0; std::chrono::steady_clock::now() < until; ++i) {
+        for (int i = 0; ends < 50 && late == 0; ++i) {
             const std::string id = own.submit("x");
             if (i % 8 != number) {
                 own.run(id, nothing);
@@ -392,8 +391,6 @@ TEST_CASE_FIXTURE(Waking, "no lease's end is slept through while other jobs come
             workers.emplace_back(work, number);
         }
     }
-    MESSAGE(ends.load() << " leases ended");
-    CHECK(ends >= 50);
     CHECK(late == 0);
 }
 
