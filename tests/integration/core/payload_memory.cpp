@@ -49,7 +49,9 @@ TEST_CASE_FIXTURE(QueueFixture,
         redis.lpush("q", std::string(size, 'x'));
         redis.lpush("q", "a");
         const std::size_t growth = CountedMemory::growth_of([&] {
-            Consumer<std::string> consumer(uri, "q", {.prefetch = prefetch});
+            // A reply that comes too late would be fetched twice.
+            Consumer<std::string> consumer(uri + "?command_timeout=60000", "q",
+                                           {.prefetch = prefetch});
             try {
                 static_cast<void>(consumer.next());
                 FAIL_CHECK("it was not refused");

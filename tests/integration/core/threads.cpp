@@ -291,15 +291,18 @@ TEST_CASE_FIXTURE(OwnServer, "connections that break under eight settling thread
     push_numbers(count);
     std::atomic<bool> over{false};
     std::atomic<std::int64_t> broken{0};
+    std::atomic<int> acked{0};
+    std::atomic<int> settled{0};
     std::jthread breaker([&] {
         RedisClient own{server.uri()};
         while (!over) {
+            const int before = settled;
             broken += own.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}).integer;
             std::this_thread::sleep_for(20ms);
+            // However slowly they go, a connection lives for one.
+            static_cast<void>(eventually([&] { return over || settled > before; }, 5s));
         }
     });
-    std::atomic<int> acked{0};
-    std::atomic<int> settled{0};
     const auto delivered = consume_all(consumer, count, [&](RawGuard& guard) {
         acked += guard.ack() ? 1 : 0;
         // However fast the messages go, connections break among them.
