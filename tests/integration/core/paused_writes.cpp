@@ -30,8 +30,19 @@ struct PausedWrites : OwnServer {
 
     PausedWrites() {
         // Its connections are made, and its next command is BLMOVE.
-        CHECK_FALSE(consumer.next(1ms));
+        REQUIRE(eventually([&] {
+            CHECK_FALSE(consumer.next(1ms));
+            return orizuru::test::contains(redis.command({"INFO", "commandstats"}).text,
+                                           "cmdstat_blmove:");
+        }));
         redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
+    }
+    /// Calls until Redis has postponed the wait of a call, if it does.
+    void begin_to_wait() {
+        REQUIRE(eventually([&] {
+            CHECK_FALSE(consumer.next(20ms));
+            return somebody_is_postponed() == keeps_postponed();
+        }));
     }
     void go_on() { redis.command({"CLIENT", "UNPAUSE"}); }
     /// This server runs a postponed command, even though it was to be ended with an error.
@@ -45,8 +56,7 @@ struct PausedWrites : OwnServer {
 
 TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it does no harm") {
     for (int i = 0; i < 3; ++i) {
-        CHECK_FALSE(consumer.next(20ms));
-        CHECK(somebody_is_postponed() == keeps_postponed());
+        begin_to_wait();
     }
     CHECK(redis.command({"PING"}).text == "PONG");
 
@@ -89,7 +99,7 @@ TEST_CASE_FIXTURE(PausedWrites,
 
 TEST_CASE_FIXTURE(PausedWrites,
                   "a message that a postponed wait brings after its call is not lost") {
-    CHECK_FALSE(consumer.next(20ms));
+    begin_to_wait();
     go_on();
     push({"a"});
     const bool kept = keeps_postponed();

@@ -217,8 +217,21 @@ struct QueueFixture {
             redis.lpush(processing(id), payloads);
         }
     }
-    /// Makes the next pass of a collector declare the consumer dead.
+    /// Makes the next pass of a collector declare the consumer dead, unless a beat comes first.
     void forget_heartbeat(const std::string& id) { REQUIRE(redis.del(heartbeat(id)) == 1); }
+    /// Has a collector declare the only consumer dead, between two of its beats. Returns how many
+    /// messages that gave back.
+    template <class Collector>
+    auto reclaimed_by(Collector& collector) {
+        const std::string id = only_id();
+        decltype(collector.collect().reclaimed) reclaimed = 0;
+        REQUIRE(eventually([&] {
+            redis.del(heartbeat(id));
+            reclaimed = collector.collect().reclaimed;
+            return reclaimed > 0;
+        }));
+        return reclaimed;
+    }
 
     /// No consumer is registered, and only the fences of former ones are left.
     bool nobody_left() {

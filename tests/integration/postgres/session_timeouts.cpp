@@ -28,17 +28,16 @@ constexpr const char* words = "terminating connection due to idle-in-transaction
 
 /// Calls of a function that waits for too long.
 struct Timeouts : LedgerFixture {
-    Database own{database.conninfo() + " options='-c idle_in_transaction_session_timeout=100'"};
-    Ledger<std::string> ledger{own, "q", options()};
-    Inbox inbox{own, "payments"};
+    Ledger<std::string> ledger{database, "q", options()};
+    Inbox inbox{database, "payments"};
     int calls = 0;
 
     /// In its first `times` calls; then `act(tx)`.
     template <class Act>
     auto waits(int times, Act act) {
         return [this, times, act](pqxx::work& tx) {
-            tx.exec("SELECT");
             if (++calls <= times) {
+                tx.exec("SET LOCAL idle_in_transaction_session_timeout = 100");
                 std::this_thread::sleep_for(300ms);
             }
             act(tx);

@@ -161,8 +161,7 @@ TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle 
     push_jobs({"a"});
     const Running running(worker);
     REQUIRE(gate.reached());
-    forget_heartbeat(only_id());
-    CHECK(collector.collect().reclaimed == 1); // fenced in the same step
+    CHECK(reclaimed_by(collector) == 1); // fenced in the same step
     redis.command({"RENAME", "q", "with another one"});
     CHECK(eventually([this] { return diary.has_lease_lost(); }));
     gate.open();

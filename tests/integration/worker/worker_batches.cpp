@@ -308,8 +308,7 @@ TEST_CASE_FIXTURE(Fixture,
     push_jobs({"a", "b", "c", "d", "e", "f"});
     const Running running(worker);
     REQUIRE(gate.reached());
-    forget_heartbeat(only_id());
-    REQUIRE(collector.collect().reclaimed == lost.size());
+    REQUIRE(reclaimed_by(collector) == lost.size());
     for (const std::string list : {"orizuru:{q}:suspects", "q"}) { // others have them
         while (redis.llen(list) > 0) {
             redis.command({"LMOVE", list, "elsewhere", "RIGHT", "LEFT"});

@@ -81,6 +81,12 @@ struct ClusterWorker {
         }
         running = std::jthread([this](const std::stop_token& stop) { worker.run(stop); });
     }
+    /// While one node does not serve its slots, the others do.
+    void serve_all_the_same() {
+        for (std::size_t i = 0; i < cluster.size(); ++i) {
+            cluster.client(i).command({"CONFIG", "SET", "cluster-require-full-coverage", "no"});
+        }
+    }
     /// The worker has seen each pause, and waits for no job.
     void await_pause() {
         for (std::size_t i = 0; i < cluster.size(); ++i) {
@@ -288,15 +294,14 @@ TEST_CASE_FIXTURE(ClusterWorker, "a paused queue goes on while another node hang
         return cluster.client_of(queue).command({"SCARD", Keys(queue).consumers()}).integer;
     };
     CHECK(eventually([&] { return consumers() == 0; }));
+    serve_all_the_same();
     cluster.node(down).pause();
     pause.resume();
     JobProducer<int>(endpoint, queue).push(2);
-    CHECK(eventually(
-        [&] {
-            const std::lock_guard lock(mutex);
-            return handled[queue].contains(2);
-        },
-        3s));
+    CHECK(holds_within(3s, [&] {
+        const std::lock_guard lock(mutex);
+        return handled[queue].contains(2);
+    }));
     cluster.node(down).resume();
 }
 
@@ -312,10 +317,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of anoth
         }
     }
     REQUIRE_FALSE(others.empty());
-    // The others serve their slots all the same.
-    for (std::size_t i = 0; i < cluster.size(); ++i) {
-        cluster.client(i).command({"CONFIG", "SET", "cluster-require-full-coverage", "no"});
-    }
+    serve_all_the_same();
     SUBCASE("dead") { cluster.node(down).kill(); }
     SUBCASE("silent") { cluster.node(down).pause(); }
     for (int i = 10; i < 20; ++i) {

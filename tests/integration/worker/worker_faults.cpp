@@ -231,8 +231,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker that was declared dead notices, and leaves 
     const std::string id = push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
-    forget_heartbeat(only_id());
-    REQUIRE(collector.collect().reclaimed == 1);
+    REQUIRE(reclaimed_by(collector) == 1);
     redis.command({"RENAME", "q", "elsewhere"}); // another one has it
     REQUIRE(eventually([&] { return diary.has_lease_lost(); }));
     gate.open();

@@ -91,8 +91,7 @@ TEST_CASE_FIXTURE(Fixture,
     push_jobs({"a", "b", "c"});
     const Running running(worker);
     REQUIRE(gate.reached());
-    forget_heartbeat(only_id());
-    REQUIRE(collector.collect().reclaimed == 3);
+    REQUIRE(reclaimed_by(collector) == 3);
     redis.command({"RENAME", "q", "elsewhere"});
     REQUIRE(eventually([&] { return diary.has_lease_lost(); }));
     gate.open();
