@@ -247,6 +247,13 @@ TEST_CASE_FIXTURE(OwnServer, "when Redis does not answer, those on their way are
 TEST_CASE_FIXTURE(OwnServer, "when a connection fails, all that wait fail with it, though Redis "
                              "answers again") {
     AsyncProducer<Raw> producer(own.uri() + "?connect_timeout=300&command_timeout=300", "q");
+    std::promise<void> entered;
+    std::promise<void> accepted;
+    producer.push(Raw{"before"}, [&](const std::exception_ptr&) {
+        entered.set_value();
+        accepted.get_future().wait(); // until then it sends nothing
+    });
+    entered.get_future().wait();
     own.pause();
     producer.push(Raw{"first"}, [&](const std::exception_ptr& error) {
         CHECK(end_of(error) == End::in_doubt);
@@ -255,6 +262,7 @@ TEST_CASE_FIXTURE(OwnServer, "when a connection fails, all that wait fail with i
     for (int i = 0; i < 3000; ++i) {
         push(producer, std::to_string(i));
     }
+    accepted.set_value();
     CHECK(told(3000));
     CHECK(answers.count(End::pushed) == 0);
     CHECK(answers.count(End::not_run) >= 2001);

@@ -278,19 +278,20 @@ TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail tries again when no othe
     change({"-hincrby"});
     add_dead_consumer("id", {"a"});
     const Restarted failing(clerk, interval, interval / 12);
-    REQUIRE(eventually([&] { return failing.failures() == 3; }));
+    REQUIRE(eventually([&] { return failing.failures() >= 3; }));
     change({"+hincrby"});
+    const auto before = failing.failures();
     CHECK(eventually([this] { return redis.llen("q") == 1; }));
-    CHECK(failing.failures() <= 4);
+    CHECK(failing.failures() <= before + 1);
 }
 
 TEST_CASE_FIXTURE(Clerk, "without the right to INFO the grace is the age of the collector's own "
                          "connection") {
     change({"-@dangerous"});
     add_dead_consumer("id", {"a"});
+    const auto begun = std::chrono::steady_clock::now();
     GarbageCollector patient(clerk, "q", {.grace = 1h});
     GarbageCollector collector(clerk, "q", {.grace = 2s});
-    const auto begun = std::chrono::steady_clock::now();
     CHECK(eventually([&] { return collector.collect().consumers == 1; }));
     CHECK(std::chrono::steady_clock::now() - begun > 1500ms);
     add_dead_consumer("other", {"b"});

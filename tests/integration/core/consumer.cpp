@@ -478,7 +478,7 @@ TEST_CASE_FIXTURE(QueueFixture, "each confirmed beat renews the lease and calls 
                                             }});
     CHECK(eventually([&] { return beats >= 5; }));
     CHECK(ids() == Texts{consumer.name()});
-    CHECK(redis.exists(heartbeat(consumer.name())));
+    CHECK(eventually([&] { return redis.exists(heartbeat(consumer.name())); }));
 }
 
 TEST_CASE_FIXTURE(QueueFixture,

@@ -552,13 +552,17 @@ TEST_CASE_FIXTURE(DurableServer, "a producer that was idle over a restart just g
 
 TEST_CASE_FIXTURE(OwnServer, "a push whose reply is lost is in doubt") {
     Proxy proxy{server.socket_path()};
-    Producer<Raw> producer{proxy.uri() + "?command_timeout=100", "q"};
-    producer.push({"a"});
-    const auto so_far = proxy.bytes(0, Direction::to_client);
+    std::string address = proxy.uri();
     Cut cut = Cut::fin;
     SUBCASE("by an orderly end") {}
     SUBCASE("by a reset") { cut = Cut::rst; }
-    SUBCASE("by silence") { cut = Cut::silence; }
+    SUBCASE("by silence") {
+        cut = Cut::silence;
+        address += "?command_timeout=1000";
+    }
+    Producer<Raw> producer{address, "q"};
+    producer.push({"a"});
+    const auto so_far = proxy.bytes(0, Direction::to_client);
     proxy.cut_after(Direction::to_client, so_far, cut, 0);
     CHECK(push_in_doubt(producer, "b") == true);
     CHECK(redis.lrange("q") == Texts{"b", "a"});

@@ -39,6 +39,7 @@ using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -341,10 +342,10 @@ TEST_CASE_FIXTURE(Groups, "a plain consumer counts a member's end by ack_unique 
     push({"a", "b"});
     group.commit();
     orizuru::Consumer<Job<Raw>> consumer(uri, "q");
-    auto first = consumer.next(1s);
+    auto first = consumer.next(patience);
     REQUIRE(first);
     CHECK(orizuru::ack_unique(*first));
-    auto second = consumer.next(1s);
+    auto second = consumer.next(patience);
     REQUIRE(second);
     CHECK(
         orizuru::retry(*second, {.max_attempts = 1, .exhausted = orizuru::Exhausted::discard}, "no")

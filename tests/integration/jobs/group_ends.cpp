@@ -37,6 +37,7 @@ using orizuru::Raw;
 using orizuru::ScheduledList;
 using orizuru::Worker;
 using orizuru::test::eventually;
+using orizuru::test::patience;
 using orizuru::test::PlacedJobs;
 using orizuru::test::places;
 using orizuru::test::Running;
@@ -76,7 +77,7 @@ struct Ends : PlacedJobs {
         redis.del("q");
         redis.lpush("q", other);
         Consumer<Job<Raw>> consumer(uri, "q");
-        auto last = consumer.next(1s);
+        auto last = consumer.next(patience);
         REQUIRE(last);
         CHECK(orizuru::ack_unique(*last));
         CHECK(jobs() == Texts{"then"});
@@ -155,7 +156,7 @@ TEST_CASE_FIXTURE(Ends, "one that is moved, run now or redriven stays a member")
         SUBCASE("run now") { CHECK(inspector.run_now("q", only(where))); }
         CHECK(pending() == 2);
         Consumer<Job<Raw>> consumer(uri, to);
-        auto moved = consumer.next(1s);
+        auto moved = consumer.next(patience);
         REQUIRE(moved);
         CHECK(orizuru::ack_unique(*moved));
         check_one_has_ended();
@@ -166,7 +167,7 @@ TEST_CASE_FIXTURE(Ends, "one that is moved, run now or redriven stays a member")
 void hold_and_die(Ends& ends) {
     orizuru::test::Child child([&] {
         Consumer<Job<Raw>> consumer(ends.uri, "q", {.lease = 500ms});
-        const auto held = consumer.next(1s);
+        const auto held = consumer.next(patience);
         ::kill(::getpid(), SIGKILL);
         return held ? 0 : 1;
     });
@@ -285,7 +286,7 @@ TEST_CASE("in a Cluster members end in their group's slot, and a foreign one hol
     };
     JobGroup group = made("{a}x");
     Consumer<Job<Raw>> consumer(cluster.uri(), "{a}x");
-    auto first = consumer.next(1s);
+    auto first = consumer.next(patience);
     REQUIRE(first);
     CHECK(orizuru::ack_unique(*first));
     CHECK(Inspector(cluster.uri()).clear("{a}y", Place::waiting) == 1);
