@@ -38,21 +38,12 @@ inline std::size_t replica_of(Cluster& cluster, std::size_t master) {
     throw std::runtime_error("a master has no replica");
 }
 
-inline bool has_owner(Cluster& cluster, const std::string& key, std::size_t& owner) {
-    try {
-        owner = cluster.owner(key);
-        return true;
-    } catch (const std::runtime_error&) {
-        return false;
-    }
-}
-
 /// The master that has the key: not this one, when another is to take over. Waits until there is
 /// one.
 inline std::size_t await_owner(Cluster& cluster, const std::string& key,
                                std::optional<std::size_t> old = {}) {
     std::size_t owner = 0;
-    Cluster::await([&] { return has_owner(cluster, key, owner) && owner != old; });
+    Cluster::await([&] { return (owner = cluster.owner(key)) != old; });
     return owner;
 }
 
@@ -120,9 +111,7 @@ inline void hand_over(Cluster& cluster, const std::string& key) {
     // It gives up when it gets no votes within 5 s, for example soon after another failover.
     Cluster::await([&] {
         cluster.client(replica).try_command({"CLUSTER", "FAILOVER"});
-        std::size_t owner = old;
-        return eventually([&] { return has_owner(cluster, key, owner) && owner == replica; },
-                          std::chrono::seconds(6));
+        return eventually([&] { return cluster.owner(key) == replica; }, std::chrono::seconds(6));
     });
     await_agreement(cluster, key, replica);
     await_replica(cluster, key);
