@@ -75,8 +75,24 @@ class Cluster {
     [[nodiscard]] int slot(const std::string& key) {
         return static_cast<int>(command(0, {"CLUSTER", "KEYSLOT", key}).integer);
     }
-    /// The master that has the key, as it says. Waits for one: nodes that a busy machine has kept
-    /// silent are taken for failed, and then none serves.
+    /// The master that has the key now, as it says.
+    [[nodiscard]] std::optional<std::size_t> present_owner(const std::string& key) const {
+        for (std::size_t i = 0; i < m_nodes.size(); ++i) {
+            try {
+                const Answer type = client(i).try_command({"TYPE", key});
+                const bool replica = client(i).command({"ROLE"}).elements.at(0).text != "master";
+                // Nor is it one that knows of no master for the slot: CLUSTERDOWN.
+                if (!replica && (!type.is_error() || type.text.starts_with("ASK"))) {
+                    return i;
+                }
+            } catch (const std::runtime_error&) { // NOLINT(bugprone-empty-catch)
+                // It does not run.
+            }
+        }
+        return std::nullopt;
+    }
+    /// Waits for one: nodes that a busy machine has kept silent are taken for failed, and then none
+    /// serves.
     [[nodiscard]] std::size_t owner(const std::string& key) const {
         std::optional<std::size_t> found;
         if (!eventually([&] { return (found = present_owner(key)).has_value(); })) {
@@ -144,7 +160,7 @@ class Cluster {
             if (state == "failed" || state == "cancelled") {
                 throw std::runtime_error("a migration " + state + ": " + told.field("message"));
             }
-            return state == "success" && owner(key) == to;
+            return state == "success" && present_owner(key) == to;
         });
     }
 
@@ -171,21 +187,6 @@ class Cluster {
     }
 
   private:
-    [[nodiscard]] std::optional<std::size_t> present_owner(const std::string& key) const {
-        for (std::size_t i = 0; i < m_nodes.size(); ++i) {
-            try {
-                const Answer type = client(i).try_command({"TYPE", key});
-                const bool replica = client(i).command({"ROLE"}).elements.at(0).text != "master";
-                // Nor is it one that knows of no master for the slot: CLUSTERDOWN.
-                if (!replica && (!type.is_error() || type.text.starts_with("ASK"))) {
-                    return i;
-                }
-            } catch (const std::runtime_error&) { // NOLINT(bugprone-empty-catch)
-                // It does not run.
-            }
-        }
-        return std::nullopt;
-    }
     /// The bus of a node is 10,000 ports above its own.
     std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments) const {
         for (int tries = 0;; ++tries) {

@@ -42,9 +42,12 @@ inline std::size_t replica_of(Cluster& cluster, std::size_t master) {
 /// one.
 inline std::size_t await_owner(Cluster& cluster, const std::string& key,
                                std::optional<std::size_t> old = {}) {
-    std::size_t owner = 0;
-    Cluster::await([&] { return (owner = cluster.owner(key)) != old; });
-    return owner;
+    std::optional<std::size_t> owner;
+    Cluster::await([&] {
+        owner = cluster.present_owner(key);
+        return owner && owner != old;
+    });
+    return *owner;
 }
 
 /// Returns when all nodes that run know that this one has the key.
@@ -111,7 +114,8 @@ inline void hand_over(Cluster& cluster, const std::string& key) {
     // It gives up when it gets no votes within 5 s, for example soon after another failover.
     Cluster::await([&] {
         cluster.client(replica).try_command({"CLUSTER", "FAILOVER"});
-        return eventually([&] { return cluster.owner(key) == replica; }, std::chrono::seconds(6));
+        return eventually([&] { return cluster.present_owner(key) == replica; },
+                          std::chrono::seconds(6));
     });
     await_agreement(cluster, key, replica);
     await_replica(cluster, key);

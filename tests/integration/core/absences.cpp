@@ -360,6 +360,7 @@ TEST_CASE_FIXTURE(Absences, "a beat ends what a single collect() counts from") {
     CHECK(collector.collect() == Collected{});
     const Consumer<Raw> living(uri, "q", {.lease = 24h}); // its first beat comes in 8 hours
     const std::string id = registered_one(redis);
+    REQUIRE(eventually([this] { return series() > 1100; }));
     const auto begun = std::chrono::steady_clock::now();
     CHECK(redis
               .command({"EVAL", std::string(orizuru::detail::beat_script()), "4", heartbeat(id),

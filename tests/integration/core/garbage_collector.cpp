@@ -444,9 +444,9 @@ TEST_CASE_FIXTURE(Collecting,
 
 TEST_CASE_FIXTURE(Collecting, "a collector that dies in its pass holds up the others until their "
                               "interval is over, no longer") {
-    had_a_turn(std::chrono::seconds(2));
-    add_dead_consumer("id", {"a"});
     const auto took = time_of([this] {
+        had_a_turn(std::chrono::seconds(2));
+        add_dead_consumer("id", {"a"});
         age_turn(milliseconds(1500));
         const Fleet fleet(*this, 1, std::chrono::seconds(2));
         CHECK(eventually([this] { return waiting() == Texts{"a"}; }));

@@ -192,8 +192,10 @@ TEST_CASE_FIXTURE(OnceFixture, "a claim of a done id gets its result, any bytes 
 
 TEST_CASE_FIXTURE(OnceFixture, "a lease ends by itself, by Redis' clock") {
     Once brief(uri, "q", {.lease = 1s});
+    const auto begun = std::chrono::steady_clock::now();
     const OnceToken first = claimed(brief);
     CHECK(eventually([this] { return other.claim("id").state == State::claimed; }));
+    CHECK(std::chrono::steady_clock::now() - begun >= 990ms); // its clock has milliseconds
     CHECK_FALSE(brief.complete(first));
     CHECK(state() == "claimed");
 }

@@ -16,7 +16,6 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 namespace session_timeouts_test {
 
@@ -37,8 +36,12 @@ struct Timeouts : LedgerFixture {
     auto waits(int times, Act act) {
         return [this, times, act](pqxx::work& tx) {
             if (++calls <= times) {
+                const auto session = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
                 tx.exec("SET LOCAL idle_in_transaction_session_timeout = 100");
-                std::this_thread::sleep_for(300ms);
+                CHECK(eventually([&] {
+                    return number("SELECT count(*) FROM pg_stat_activity WHERE pid = " + session) ==
+                           0;
+                }));
             }
             act(tx);
         };

@@ -665,8 +665,9 @@ TEST_CASE_FIXTURE(Fixture, "a settlement that Redis refuses is repeated, and mea
     REQUIRE(kept.has(1));
     redis.command({"SET", "orizuru:{q}:scheduled", "no sorted set"});
     kept.take("x")(std::make_exception_ptr(std::runtime_error("busy")));
-    CHECK(eventually([&] { return diary.count(WorkerEventKind::unsettled) > 0; }));
-    REQUIRE(eventually([&] { return paused(); })); // a moment behind the event
+    // It has stopped fetching before it tries once more, and a wait of before has ended.
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::unsettled) > 1; }));
+    REQUIRE(eventually([&] { return paused(); }));
     push_jobs({"y"});
     CHECK(held_jobs() == Texts{"x"});
     CHECK(kept.size() == 0);

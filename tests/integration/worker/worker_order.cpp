@@ -414,8 +414,8 @@ TEST_CASE_FIXTURE(Fixture, "an urgent job waits for one fetch of another queue a
     }
     const Running running(worker);
     REQUIRE(eventually([&] { return before >= 0; }));
-    // Those of a fetch and of the one ahead of it, and what runs until Redis has the job.
-    CHECK(before - pushed < 2'000);
+    // Those of a fetch and of the one ahead of it, in batches.
+    CHECK(before - pushed <= 3 * 97);
 }
 
 TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {

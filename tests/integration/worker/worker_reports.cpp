@@ -389,6 +389,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker whose user may not report works, and says s
 TEST_CASE_FIXTURE(Fixture,
                   "workers that are killed lose the counts of the last 5 s, and count nothing "
                   "twice") {
+    static_assert(QueueReport::interval <= 5s);
     constexpr int workers_killed = 3;
     const orizuru::JobTime begun = orizuru::job_time();
     std::deque<Child> children;
