@@ -210,6 +210,23 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(info("commandstats", "cmdstat_lrange:calls") >= 20); // one in each answer of Redis
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "a message of 60 MiB has a page of its own, so that each that is shown can "
+                  "be had") {
+    constexpr std::size_t large = 60 << 20;
+    push({"before", std::string(large, '.'), "behind"});
+    for (int first = 0; const std::size_t size : {std::size_t{6}, large, std::size_t{6}}) {
+        const json page =
+            seen("/api/messages?queue=q&place=waiting&first=" + std::to_string(first++));
+        REQUIRE(page.at("messages").size() == 1);
+        CHECK(page.at("more") == (first < 3));
+        const json& row = page.at("messages").at(0);
+        CHECK(row.at("size") == size);
+        CHECK(row.at("preview").get<std::string>().size() <= 200);
+        CHECK(get("/api/payload?id=" + row.at("id").get<std::string>()).body.size() == size);
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "of thousands of queues a page is shown, with the sums of all") {
     Texts words{"SADD", "orizuru:queues"};
     for (int i = 0; i < 3000; ++i) {

@@ -99,11 +99,10 @@ class DashboardData {
             throw HttpRefusal{400, "there is no such place"};
         }
         const std::string reason = query_value(query, "reason").value_or("");
-        if (!reason.empty() && (place != Place::dead || *first > 0)) {
-            throw HttpRefusal{400,
-                              "only dead messages are chosen by their error, from the first on"};
-        }
         if (!reason.empty()) {
+            if (place != Place::dead || *first > 0) {
+                throw HttpRefusal{400, "only dead messages are chosen by their error, all at once"};
+            }
             return shared("messages?", query, [&] { return json_text(dead_with(queue, reason)); });
         }
         return shared("messages?", query, [&] {
@@ -111,7 +110,7 @@ class DashboardData {
             Json rows = Json::array();
             std::size_t bytes = 0;
             bool more = true;
-            ChunkSize chunk(some, 1);
+            ChunkSize chunk(10, 1);
             for (std::int64_t at = 0; more && at < page_size && bytes < enough;) {
                 const auto count =
                     std::min(page_size - at, static_cast<std::int64_t>(chunk.next()));
@@ -122,6 +121,10 @@ class DashboardData {
                 std::size_t size = 0;
                 for (PlacedMessage& message : found) {
                     size += message.bytes.size();
+                    if (bytes + size > most_listed && !rows.empty()) {
+                        more = true;
+                        break;
+                    }
                     rows.push_back(row(queue, std::move(message)));
                 }
                 chunk.learn(found.size(), size);
@@ -233,8 +236,8 @@ class DashboardData {
 
   private:
     static constexpr std::int64_t page_size = 50;
-    static constexpr std::uint64_t some = 10;
-    static constexpr std::size_t enough = std::size_t{8} << 20;
+    static constexpr auto enough = 8U << 20;
+    static constexpr auto most_listed = 30U << 20; // ListedMessages has room for it, payloads too
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;
 
