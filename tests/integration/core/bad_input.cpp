@@ -575,4 +575,22 @@ TEST_CASE("a server that closes a connection before it is greeted has said why")
                          ConnectionError);
 }
 
+TEST_CASE_FIXTURE(QueueFixture,
+                  "a client is told that Redis takes no more clients, and gets in when "
+                  "it does again") {
+    Producer<Raw> producer(uri, "q");
+    const std::string most = redis.command({"CONFIG", "GET", "maxclients"}).elements.at(1).text;
+    redis.command({"CONFIG", "SET", "maxclients", "1"});
+    for (int i = 0; i < 20; ++i) { // Redis closes the connection before or behind the greeting
+        CHECK(contains(message_of<ConnectionError>([&] { orizuru::Connection{uri}; }),
+                       "max number of clients"));
+    }
+    CHECK(contains(message_of<ConnectionError>([&] { Consumer<Raw>(uri, "q"); }),
+                   "max number of clients"));
+    CHECK_NOTHROW(producer.push(Raw{"a"})); // who is connected stays
+    redis.command({"CONFIG", "SET", "maxclients", most});
+    Consumer<Raw> consumer(uri, "q");
+    CHECK(consumer.next(patience)->ack());
+}
+
 } // namespace bad_input_test

@@ -198,8 +198,10 @@ struct SeveralFixture {
 TEST_CASE_FIXTURE(SeveralFixture,
                   "where addresses of a name refuse or do not answer, the next ones "
                   "are tried within connect_timeout") {
-    SeveralAddresses::set({"127.0.0.2", "127.0.0.1"});
-    CHECK(orizuru::Connection(uri).command("", "PING").text == "PONG");
+    for (const char* const refusing : {"127.0.0.2", "::1"}) { // "::1": refused, or no IPv6 here
+        SeveralAddresses::set({refusing, "127.0.0.1"});
+        CHECK(orizuru::Connection(uri).command("", "PING").text == "PONG");
+    }
     SeveralAddresses::set({"127.0.0.3", "127.0.0.2", "127.0.0.1"});
     const Stopwatch watch;
     CHECK(orizuru::Connection(uri + "?connect_timeout=1500").command("", "PING").text == "PONG");

@@ -20,6 +20,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -107,6 +108,39 @@ TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler throws Discard is acked, a
     CHECK(running.stop() == 0);
     CHECK(worker.statistics().failed == 1);
     CHECK(nothing_left());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a unique job that ends unhandled gives up its lock") {
+    Worker worker(uri, options());
+    orizuru::QueueOptions of_queue;
+    Job<Raw> job = orizuru::make_job(Raw{"a"});
+    job.unique_id = "u";
+    std::atomic<int> runs = 1;
+    SUBCASE("as it expired") {
+        job.expires_at = orizuru::job_time() - std::chrono::hours(1);
+        runs = 0;
+    }
+    SUBCASE("by Discard") {}
+    SUBCASE("by a policy that discards") {
+        of_queue.retry.max_attempts = 1;
+        of_queue.retry.exhausted = orizuru::Exhausted::discard;
+    }
+    worker.handle<Raw>(
+        "q",
+        [&](const Raw&) {
+            --runs;
+            if (of_queue.retry.max_attempts == 1) {
+                throw std::runtime_error("again");
+            }
+            throw orizuru::Discard("the user is gone");
+        },
+        of_queue);
+    redis.set("orizuru:{q}:unique:u", "ack " + job.id);
+    redis.lpush("q", {bytes_of(job)});
+    const Running running(worker);
+    CHECK(eventually([&] { return !redis.exists("orizuru:{q}:unique:u"); }));
+    CHECK(eventually([&] { return nothing_left(); }));
+    CHECK(runs == 0);
 }
 
 struct Busy : std::runtime_error {
