@@ -279,11 +279,9 @@ class Effects {
     }
     double relay() {
         OutboxRelay relay(m_database, m_redis.uri());
-        return timed([&](int thread) {
-            if (thread == 0) {
-                relay.relay();
-            }
-        });
+        const auto begun = Clock::now();
+        const auto sent = static_cast<double>(relay.relay()); // of all three pushes above
+        return sent / std::chrono::duration<double>(Clock::now() - begun).count();
     }
     double submit() {
         Ledger<int> ledger(m_database, "ledger");
