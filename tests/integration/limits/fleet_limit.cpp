@@ -130,6 +130,7 @@ TEST_CASE_FIXTURE(LimitFixture,
     CHECK(state.waits_for == orizuru::LimitWait::slot);
     CHECK(taken() == 1);
     one.quiet();
+    REQUIRE(eventually([&] { return diary.count(orizuru::WorkerEventKind::quieted) == 1; }));
     const auto begin = std::chrono::steady_clock::now();
     gate.open();
     CHECK(has_handled({"b"}));

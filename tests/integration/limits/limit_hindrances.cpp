@@ -200,6 +200,7 @@ TEST_CASE_FIXTURE(Hindrances, "somebody watches a queue while slots are free") {
     const auto begin = [&] {  // it is called first, and finds nothing
         redis.command({"DEL", "q"});
         one.quiet();
+        REQUIRE(eventually([&] { return diary.count(orizuru::WorkerEventKind::quieted) == 1; }));
         hold.open();
     };
     SUBCASE("also when the one that was called is busy") {
