@@ -295,11 +295,17 @@ TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage counts the handlers that 
     const Gate other;
     std::atomic<int> begun{0};
     make(2);
-    worker->handle<Raw>("q", [&](const Raw&) { (++begun == 1 ? gate : other).pass(); },
+    std::atomic<int> passed{0};
+    worker->handle<Raw>("q",
+                        [&](const Raw&) {
+                            (++begun == 1 ? gate : other).pass();
+                            ++passed;
+                        },
                         {.lease = 2s});
     start(2);
     REQUIRE(other.reached());
     freeze_in_handlers(1);
+    REQUIRE(eventually([&] { return passed == 1; }));
     CHECK(running->stop() == 1);
     CHECK(worker->running().size() == 1);
     other.open();
