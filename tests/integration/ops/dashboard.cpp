@@ -227,6 +227,20 @@ TEST_CASE_FIXTURE(Fixture,
     }
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "of dead messages with an error, those are shown that can be had together") {
+    push({"first", std::string(40 << 20, '.'), "last"});
+    Consumer<Raw> consumer(uri, "q", {.max_payload = 64 << 20});
+    for (int i = 0; i < 3; ++i) {
+        consumer.next()->bury("why");
+    }
+    const json page = seen("/api/messages?queue=q&place=dead&reason=why");
+    CHECK(page.at("more") == true);
+    REQUIRE(page.at("messages").size() == 1);
+    const std::string id = page.at("messages").at(0).at("id").get<std::string>();
+    CHECK(get("/api/payload?id=" + id).body == "last");
+}
+
 TEST_CASE_FIXTURE(Fixture, "of thousands of queues a page is shown, with the sums of all") {
     Texts words{"SADD", "orizuru:queues"};
     for (int i = 0; i < 3000; ++i) {

@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/keys_and_groups_rows.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
+#include <orizuru/detail/ops/web/listed_rows.hpp>
 #include <orizuru/detail/ops/web/message_view.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
 #include <orizuru/detail/ops/web/queue_selection.hpp>
@@ -99,21 +100,21 @@ class DashboardData {
             throw HttpRefusal{400, "there is no such place"};
         }
         const std::string reason = query_value(query, "reason").value_or("");
+        if (!reason.empty() && (place != Place::dead || *first > 0)) {
+            throw HttpRefusal{400,
+                              "only dead messages are chosen by their error, from the first on"};
+        }
         if (!reason.empty()) {
-            if (place != Place::dead || *first > 0) {
-                throw HttpRefusal{400, "only dead messages are chosen by their error, all at once"};
-            }
             return shared("messages?", query, [&] { return json_text(dead_with(queue, reason)); });
         }
         return shared("messages?", query, [&] {
             const QueueState state = m_inspector.state(queue);
-            Json rows = Json::array();
-            std::size_t bytes = 0;
+            ListedRows rows(m_listed, m_view, queue, page_size);
             bool more = true;
-            ChunkSize chunk(10, 1);
-            for (std::int64_t at = 0; more && at < page_size && bytes < enough;) {
-                const auto count =
-                    std::min(page_size - at, static_cast<std::int64_t>(chunk.next()));
+            ChunkSize chunk(some, 1);
+            for (std::int64_t at = 0; more && !rows.full();) {
+                const auto count = static_cast<std::int64_t>(
+                    std::min(page_size - rows.size(), std::size_t{chunk.next()}));
                 auto found =
                     m_inspector.peek(queue, *place, static_cast<std::int64_t>(*first) + at, count);
                 more = std::ssize(found) == count;
@@ -121,16 +122,11 @@ class DashboardData {
                 std::size_t size = 0;
                 for (PlacedMessage& message : found) {
                     size += message.bytes.size();
-                    if (bytes + size > most_listed && !rows.empty()) {
-                        more = true;
-                        break;
-                    }
-                    rows.push_back(row(queue, std::move(message)));
+                    more = !rows.add(std::move(message)) || more;
                 }
                 chunk.learn(found.size(), size);
-                bytes += size;
             }
-            return json_text({{"messages", std::move(rows)},
+            return json_text({{"messages", std::move(rows).take()},
                               {"more", more},
                               {"count", count_in(state, *place)},
                               {"until", json_of(state.now)}});
@@ -143,17 +139,10 @@ class DashboardData {
         constexpr std::size_t shown = 100;
         const std::string queue = parameter(query, "queue");
         return shared("find?", query, [&] {
-            Json rows = Json::array();
-            std::size_t bytes = 0;
             auto found = m_inspector.find(queue, parameter(query, "job"), most);
-            for (PlacedMessage& message : found) {
-                if (rows.size() == shown || bytes >= enough) {
-                    break;
-                }
-                bytes += message.bytes.size();
-                rows.push_back(row(queue, std::move(message)));
-            }
-            const bool more = rows.size() < found.size();
+            const std::size_t count = found.size();
+            auto rows = listed_rows(queue, std::move(found), shown);
+            const bool more = rows.size() < count;
             return json_text({{"messages", std::move(rows)}, {"more", more}});
         });
     }
@@ -177,7 +166,7 @@ class DashboardData {
         const std::string queue = parameter(query, "queue");
         return shared("key?", query, [&] {
             auto found = m_inspector.key(queue, parameter(query, "key")).value_or(KeyState());
-            return json_text({{"messages", rows(queue, std::move(found.out))}});
+            return json_text({{"messages", listed_rows(queue, std::move(found.out), page_size)}});
         });
     }
 
@@ -235,9 +224,8 @@ class DashboardData {
     }
 
   private:
-    static constexpr std::int64_t page_size = 50;
-    static constexpr auto enough = 8U << 20;
-    static constexpr auto most_listed = 30U << 20; // ListedMessages has room for it, payloads too
+    static constexpr std::size_t page_size = 50;
+    static constexpr std::uint64_t some = 10;
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;
 
@@ -268,23 +256,24 @@ class DashboardData {
     [[nodiscard]] Json dead_with(const std::string& queue, const std::string& reason) {
         const DeadFilter filter(reason, m_inspector.state(queue).now);
         ChosenDead chosen = list_dead(m_inspector, queue, filter, page_size);
-        const bool more = chosen.first.size() < chosen.count;
-        return {{"messages", rows(queue, std::move(chosen.first))},
+        Json rows = listed_rows(queue, std::move(chosen.first), page_size);
+        const bool more = rows.size() < chosen.count;
+        return {{"messages", std::move(rows)},
                 {"more", more},
                 {"count", chosen.count},
                 {"allCounted", chosen.all_counted},
                 {"until", json_of(filter.until())}};
     }
-    [[nodiscard]] Json row(const std::string& queue, PlacedMessage message) {
-        const auto [id, kept] = m_listed.keep(queue, std::move(message));
-        return m_view.row(id, *kept);
-    }
-    [[nodiscard]] Json rows(const std::string& queue, std::vector<PlacedMessage> messages) {
-        Json rows = Json::array();
+    /// The first of them.
+    [[nodiscard]] Json listed_rows(const std::string& queue, std::vector<PlacedMessage> messages,
+                                   std::size_t most) {
+        ListedRows rows(m_listed, m_view, queue, most);
         for (PlacedMessage& message : messages) {
-            rows.push_back(row(queue, std::move(message)));
+            if (!rows.add(std::move(message))) {
+                break;
+            }
         }
-        return rows;
+        return std::move(rows).take();
     }
 
     const std::chrono::milliseconds m_refresh;
